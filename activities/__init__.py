@@ -1,0 +1,1 @@
+"""Adapters to the systems outside, one module each, behind the interfaces of one module."""

@@ -1,0 +1,1 @@
+"""The `refund` command: everything that talks to a Temporal client."""

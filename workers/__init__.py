@@ -1,0 +1,1 @@
+"""The worker process: settings, wiring, start and drain."""

@@ -1,0 +1,1 @@
+"""The refund run: every branch of the story, deterministic."""
