@@ -1,1 +1,1 @@
-"""Adapters to the systems outside, one module each, behind the interfaces of one module."""
+"""Everything that touches the outside world: one module per system, behind `interfaces`."""

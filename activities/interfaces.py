@@ -1,0 +1,153 @@
+"""The Activities that exist, as abstract classes: what workflows call and what wiring supplies.
+
+Every input names its environment; a worker of another one refuses it (design, section 4). Every
+effect carries its idempotency key, so each method may be repeated at any time.
+"""
+
+from abc import ABC, abstractmethod
+from enum import StrEnum
+
+from pydantic import AwareDatetime
+from temporalio import activity
+
+from domain.agent import ModelAnswer, ModelRequest, ToolCall, ToolResult
+from domain.case import Case
+from domain.mail import MailOrder, MailReceipt
+from domain.models import Contact, Frozen, Identifier, Proposal, Refund, RefundRequest
+from domain.money import Money
+from domain.statements import StatementKind
+from domain.trail import Refusal
+
+
+class CaseQuery(Frozen):
+    """What to read: at the start for the request alone, before the money with its approvals."""
+
+    environment: Identifier
+    request: RefundRequest
+    proposal: Proposal | None = None
+    approvals: tuple[str, ...] = ()
+    """The signed decisions that count so far; each is verified again, as of now."""
+
+
+class CaseActivities(ABC):
+    @abstractmethod
+    @activity.defn
+    async def read_case(self, query: CaseQuery) -> Case:
+        """Read order, payment with all its refunds, policy and rights, as they are now."""
+
+
+class ToolQuery(Frozen):
+    environment: Identifier
+    order_id: Identifier
+    """The run's own order. What the model names in `call` changes nothing about it."""
+    call: ToolCall
+
+
+class AgentActivities(ABC):
+    @abstractmethod
+    @activity.defn
+    async def ask_model(self, request: ModelRequest) -> ModelAnswer:
+        """Ask the model once; a received answer is kept by key and used again on a repeat."""
+
+    @abstractmethod
+    @activity.defn
+    async def look_up_order(self, query: ToolQuery) -> ToolResult:
+        """Tell the model about the run's order."""
+
+    @abstractmethod
+    @activity.defn
+    async def read_policy(self, query: ToolQuery) -> ToolResult:
+        """Tell the model the policy's text."""
+
+    @abstractmethod
+    @activity.defn
+    async def past_refunds(self, query: ToolQuery) -> ToolResult:
+        """Tell the model which refunds the order has had."""
+
+
+class StatementCheck(Frozen):
+    """A decision or a withdrawal whose claims fit the run, to be checked with the directory."""
+
+    environment: Identifier
+    token: str
+    kind: StatementKind
+    proposal: Proposal | None = None
+    """For a decision: what it decides on."""
+    requester: str
+    customer: str
+    received_at: AwareDatetime
+    """The run's time when the message was taken up."""
+
+
+class StatementVerdict(Frozen):
+    refusal: Refusal | None
+    person: Contact | None = None
+
+
+class StatementActivities(ABC):
+    @abstractmethod
+    @activity.defn
+    async def verify_statement(self, check: StatementCheck) -> StatementVerdict:
+        """Check signature, key, person and right against the staff directory."""
+
+
+class RefundOrder(Frozen):
+    """The complete request to the provider, in the history before it is first sent."""
+
+    environment: Identifier
+    key: str
+    scope: str
+    """What all keys of this request begin with: a refund of ours from any round is found by it."""
+    payment: str
+    amount: Money
+    order_id: Identifier
+    proposal_id: str
+    checked_at: AwareDatetime
+    """When the facts that allow this were read; nothing is sent on facts older than 5 minutes."""
+
+
+class AttemptState(StrEnum):
+    MADE = "made"
+    FOUND = "found"
+    STALE = "stale"
+    REFUSED = "refused"
+    CONTRADICTORY = "contradictory"
+
+
+class RefundAttempt(Frozen):
+    """What is known after an attempt; an unknown outcome is an error and tried again."""
+
+    state: AttemptState
+    refund: Refund | None = None
+    code: str = ""
+    """The provider's word for its no."""
+    detail: str = ""
+
+
+class RefundQuery(Frozen):
+    environment: Identifier
+    refund_id: str
+
+
+class RefundReading(Frozen):
+    refund: Refund | None
+    """None: the provider does not know this refund."""
+
+
+class PaymentActivities(ABC):
+    @abstractmethod
+    @activity.defn
+    async def make_refund(self, order: RefundOrder) -> RefundAttempt:
+        """Look for our refund, adopt an exact match, else make it under the saved key."""
+
+    @abstractmethod
+    @activity.defn
+    async def read_refund(self, query: RefundQuery) -> RefundReading:
+        """Read one refund back from the provider."""
+
+
+class MailActivities(ABC):
+    @abstractmethod
+    @activity.defn
+    async def send_mail(self, order: MailOrder) -> MailReceipt:
+        """Send a mail once per key, whatever happens in between."""

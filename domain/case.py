@@ -1,0 +1,59 @@
+"""The facts of a request, read from the outside at one moment."""
+
+from pydantic import AwareDatetime
+
+from domain.models import Contact, Frozen, Order, Outcome, Payment, Policy, Proposal, Refund
+from domain.outcomes import Close, Reason
+from domain.trail import Refusal
+
+
+class Ours(Frozen):
+    """The refund exists: an earlier attempt, or an earlier run of this request, made it."""
+
+    refund: Refund
+
+
+class Case(Frozen):
+    """What order service, payment provider, staff directory and policy say right now."""
+
+    order: Order | None
+    """None: the order service has no such order."""
+    payment: Payment | None
+    """None: there is no order, or the provider has no such payment."""
+    policy: Policy
+    requester: Contact | None = None
+    requester_refusal: Refusal | None = None
+    """Why the signed request does not count; None where it does."""
+    approvers: tuple[Contact, ...] = ()
+    """Who could approve by role: the people to ask."""
+    directors: tuple[Contact, ...] = ()
+    """The next level, asked too when nobody has decided for long."""
+    approval_refusals: tuple[Refusal, ...] = ()
+    """On a re-check: why approvals that counted before do not count any more."""
+    read_at: AwareDatetime
+    """When the first of these facts was read, by the clock of the reading worker."""
+
+    def find_ours(self, scope: str, proposal: Proposal | None = None) -> Ours | Close | None:
+        """The refund that this very request has made, in any round, if there is one.
+
+        Only an exact match is adopted: our mark on another amount or payment is a contradiction
+        that a person must look at.
+        """
+        refunds = self.payment.refunds if self.payment is not None else ()
+        made = [
+            refund for refund in refunds if refund.key is not None and refund.key.startswith(scope)
+        ]
+        if not made:
+            return None
+        refund = made[0]
+        if len(made) == 1 and (
+            proposal is None
+            or (refund.amount == proposal.amount and refund.payment == proposal.payment)
+        ):
+            return Ours(refund=refund)
+        listed = ", ".join(f"{other.id} of {other.amount}" for other in made)
+        return Close(
+            outcome=Outcome.NEEDS_HUMAN,
+            reason=Reason.REFUND_CONTRADICTORY,
+            explanation=f"The provider has refunds under this request that do not fit it: {listed}.",
+        )

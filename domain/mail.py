@@ -1,0 +1,74 @@
+"""What mails exist, and what a template may know. Templates themselves live with the adapter."""
+
+from enum import StrEnum
+
+from pydantic import AwareDatetime
+
+from domain.models import Contact, Frozen, Identifier, Proposal, Refund
+from domain.money import Money
+
+
+class MailPurpose(StrEnum):
+    """One mail per purpose and request (promise P3); the word is the template's name."""
+
+    UNDER_REVIEW = "under_review"
+    APPROVAL_REQUEST = "approval_request"
+    REMINDER = "reminder"
+    ESCALATION = "escalation"
+    REFUNDED = "refunded"
+    DECLINED = "declined"
+    REJECTED = "rejected"
+    EXPIRED = "expired"
+    WITHDRAWN = "withdrawn"
+    ALREADY_REFUNDED = "already_refunded"
+    REFUND_FAILED = "refund_failed"
+    DELAYED = "delayed"
+    STAFF_NOTICE = "staff_notice"
+    ALERT = "alert"
+
+
+class MailFacts(Frozen):
+    """All that a template may use. Text of customers and models in it is data, never markup."""
+
+    order_id: str
+    workflow_id: str
+    customer: str = ""
+    locale: str = "en_US"
+    amount: Money | None = None
+    proposal: Proposal | None = None
+    deadline: AwareDatetime | None = None
+    requester: str = ""
+    letter: str = ""
+    summary: str = ""
+    """The model's words for the manager."""
+    refund: Refund | None = None
+    outcome: str = ""
+    reason: str = ""
+    explanation: str = ""
+    """The code's words for an end or an alert."""
+    changed: str = ""
+    """In a later round: what changed since the approvers were asked before."""
+
+
+class MailOrder(Frozen):
+    """One mail to send once."""
+
+    environment: Identifier
+    key: str
+    purpose: MailPurpose
+    to: tuple[Contact, ...]
+    facts: MailFacts
+
+
+class MailState(StrEnum):
+    SENT = "sent"
+    ALREADY_SENT = "already_sent"
+    REFUSED = "refused"
+
+
+class MailReceipt(Frozen):
+    """What became of a mail; `refused` is final: an address or a message that the server said no to."""
+
+    state: MailState
+    message_id: str
+    detail: str = ""

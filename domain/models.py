@@ -1,0 +1,289 @@
+"""The world as the run sees it: orders, payments, refunds, people, the policy.
+
+All models are frozen and tolerate fields that they do not know, so that a service which grows does
+not break a refund that waits. All instants are aware and in UTC.
+"""
+
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StrictInt, StringConstraints
+
+from domain.money import Money
+from domain.names import IDENTIFIER_PATTERN
+
+Identifier = Annotated[str, StringConstraints(pattern=IDENTIFIER_PATTERN)]
+Address = Annotated[
+    str, StringConstraints(min_length=3, max_length=254, pattern=r"^[^@\s]+@[^@\s]+$")
+]
+
+# A letter longer than this is no letter; the history and the model's prompt must hold it.
+MESSAGE_LIMIT = 20_000
+
+
+class Frozen(BaseModel):
+    """Base of every model that crosses a boundary."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class Stage(StrEnum):
+    """Where a run is; also the search attribute `RefundStage`."""
+
+    INVESTIGATING = "investigating"
+    AWAITING_APPROVAL = "awaiting_approval"
+    RECHECKING = "rechecking"
+    REFUNDING = "refunding"
+    VERIFYING = "verifying"
+    CLOSED = "closed"
+
+
+class Outcome(StrEnum):
+    """How a run ended; every one but `refunded` tells somebody."""
+
+    REFUNDED = "refunded"
+    DECLINED = "declined"
+    REJECTED = "rejected"
+    EXPIRED = "expired"
+    WITHDRAWN = "withdrawn"
+    ALREADY_REFUNDED = "already_refunded"
+    REFUND_FAILED = "refund_failed"
+    NEEDS_HUMAN = "needs_human"
+
+
+class Customer(Frozen):
+    name: Annotated[str, StringConstraints(max_length=200)]
+    email: Address
+    locale: str = "en_US"
+
+
+class Order(Frozen):
+    """An order as the order service tells it."""
+
+    id: Identifier
+    customer: Customer
+    payment: Annotated[str, StringConstraints(min_length=1, max_length=255)]
+    total: Money
+    items: tuple["Item", ...] = ()
+    placed_at: AwareDatetime
+    delivered_at: AwareDatetime | None = None
+
+
+class Item(Frozen):
+    name: Annotated[str, StringConstraints(max_length=300)]
+    quantity: StrictInt
+
+
+class RefundStatus(StrEnum):
+    """The provider's words for the state of a refund; it may say others, so models keep text."""
+
+    PENDING = "pending"
+    REQUIRES_ACTION = "requires_action"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELED = "canceled"
+
+
+class Refund(Frozen):
+    """A refund in the provider's books, ours or not."""
+
+    id: str
+    payment: str
+    amount: Money
+    status: str
+    created_at: AwareDatetime
+    key: str | None = None
+    """Our idempotency key from the metadata; None where somebody else made the refund."""
+
+    @property
+    def takes_money(self) -> bool:
+        """Whether its amount is gone or may yet go: a status nobody knows counts as gone."""
+        return self.status not in (RefundStatus.FAILED, RefundStatus.CANCELED)
+
+    @property
+    def succeeded(self) -> bool:
+        return self.status == RefundStatus.SUCCEEDED
+
+
+class Payment(Frozen):
+    """A payment with every refund made on it, as the provider tells it."""
+
+    id: str
+    captured: Money
+    refunded_minor: StrictInt = Field(ge=0)
+    """The provider's own sum. Compared with the list below, since either may lag behind."""
+    disputed: bool = False
+    refunds: tuple[Refund, ...] = ()
+
+    @property
+    def taken_minor(self) -> int:
+        """Minor units refunded or about to be, by the more cautious of the two sources."""
+        return max(
+            self.refunded_minor, sum(r.amount.amount_minor for r in self.refunds if r.takes_money)
+        )
+
+    @property
+    def left(self) -> Money:
+        """What may still be refunded: captured - refunded - pending."""
+        return self.captured.with_minor(max(0, self.captured.amount_minor - self.taken_minor))
+
+
+class Role(StrEnum):
+    SUPPORT = "support"
+    MANAGER = "manager"
+    FINANCE_DIRECTOR = "finance_director"
+
+
+APPROVER_ROLES = (Role.MANAGER, Role.FINANCE_DIRECTOR)
+
+
+class PublicKey(Frozen):
+    """A person's public key with the time in which it signs."""
+
+    kid: Annotated[str, StringConstraints(min_length=1, max_length=128)]
+    algorithm: str
+    public: Annotated[str, StringConstraints(max_length=128)]
+    """The 32 bytes of an Ed25519 key in base64url, without padding."""
+    valid_from: AwareDatetime
+    valid_until: AwareDatetime | None = None
+    signs_for: tuple[str, ...] = ()
+
+    def valid_at(self, instant: datetime) -> bool:
+        return self.valid_from <= instant and (
+            self.valid_until is None or instant < self.valid_until
+        )
+
+
+class Person(Frozen):
+    """A member of staff as the directory tells it."""
+
+    address: Address
+    name: str
+    roles: tuple[str, ...] = ()
+    """Roles as text: a role that this code does not know gives no right."""
+    limits: tuple[Money, ...] = ()
+    """What one approval of theirs may cover, per currency; none means nothing."""
+    active: bool = True
+    keys: tuple[PublicKey, ...] = ()
+
+    def limit_in(self, currency: str) -> Money | None:
+        return next((limit for limit in self.limits if limit.currency == currency), None)
+
+
+class Contact(Frozen):
+    """Whom to write to."""
+
+    name: str
+    address: str
+
+
+class Policy(Frozen):
+    """The refund policy: one versioned document, text for the model and numbers for the code."""
+
+    version: Annotated[str, StringConstraints(min_length=1, max_length=64)]
+    text: Annotated[str, StringConstraints(max_length=8_000)]
+    return_window_days: int = Field(ge=0)
+    auto_approve_up_to: dict[str, int]
+    """Minor units per currency up to which nobody needs to approve."""
+    one_manager_up_to: dict[str, int]
+    reminder_after_hours: int = Field(gt=0)
+    escalate_after_hours: int = Field(gt=0)
+    expire_after_hours: int = Field(gt=0)
+    grace_minutes: int = Field(ge=0)
+    skew_minutes: int = Field(ge=0)
+    max_rounds: int = Field(gt=0)
+    model_patience_minutes: int = Field(gt=0)
+    max_model_turns: int = Field(gt=0, le=20)
+    operations: Address
+
+    @property
+    def grace(self) -> timedelta:
+        """How long after the deadline a decision signed in time may still arrive."""
+        return timedelta(minutes=self.grace_minutes)
+
+    @property
+    def skew(self) -> timedelta:
+        """How far a signer's clock may be off."""
+        return timedelta(minutes=self.skew_minutes)
+
+
+class Category(StrEnum):
+    DAMAGED = "damaged"
+    NOT_RECEIVED = "not_received"
+    WRONG_ITEM = "wrong_item"
+    CHANGED_MIND = "changed_mind"
+    OTHER = "other"
+
+
+class Recommendation(StrEnum):
+    REFUND = "refund"
+    REFUSE = "refuse"
+    UNSURE = "unsure"
+
+
+class Assessment(Frozen):
+    """What the model thinks. It may send a case to a person and has no other effect."""
+
+    category: Category
+    recommendation: Recommendation
+    cited_clauses: Annotated[
+        tuple[Annotated[str, StringConstraints(max_length=20)], ...], Field(max_length=10)
+    ] = ()
+    summary: Annotated[str, StringConstraints(min_length=1, max_length=1_500)]
+
+
+class TokenUsage(Frozen):
+    """Tokens paid for, summed over the run's model requests."""
+
+    requests: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+    def plus(self, other: "TokenUsage") -> "TokenUsage":
+        return TokenUsage(
+            requests=self.requests + other.requests,
+            input_tokens=self.input_tokens + other.input_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+        )
+
+
+class RefundRequest(Frozen):
+    """What starts a run: a customer's letter about an order, handed in by a member of staff."""
+
+    environment: Identifier
+    order_id: Identifier
+    request_id: Identifier
+    message: Annotated[str, StringConstraints(min_length=1, max_length=MESSAGE_LIMIT)]
+    amount: Annotated[str, StringConstraints(max_length=40)] | None = None
+    """As typed, such as `420.00`; None asks for all that is left of the payment."""
+    requester: Address
+    statement: Annotated[str, StringConstraints(max_length=4_096)]
+    """The requester's signed statement over all of the above (`domain.statements`)."""
+    search_attributes: bool = True
+    """False where the server does not know them: an upsert would then fail its task for ever."""
+
+
+class Proposal(Frozen):
+    """Exactly what would be paid, and what an approval binds itself to."""
+
+    proposal_id: str
+    round: int
+    order_id: Identifier
+    payment: str
+    amount: Money
+    taken_before: Money
+    """Refunded or pending on the payment when this was proposed, but for this very request."""
+    known_refunds: tuple[str, ...] = ()
+    policy_version: str
+    approvals_needed: int
+    why_a_person: tuple[str, ...] = ()
+    """Why the policy wants a person; empty where none is needed."""
+
+    @property
+    def total(self) -> Money:
+        """This amount plus earlier refunds on the order: what tiers and limits look at."""
+        return self.amount.with_minor(self.amount.amount_minor + self.taken_before.amount_minor)
+
+
+Order.model_rebuild()

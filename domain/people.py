@@ -1,0 +1,50 @@
+"""Who may ask, who may decide (promise P2). Pure functions over the staff directory's words."""
+
+from domain.models import APPROVER_ROLES, Person, Proposal
+from domain.statements import Verdict
+from domain.trail import Refusal
+
+
+def same_person(one: str, other: str) -> bool:
+    """Whether two addresses reach one mailbox: case, spaces and a `+tag` make no other person.
+
+    bcgov/sbc-pay#2248: a requester approved their own request by spelling the address otherwise.
+    """
+    return _mailbox(one) == _mailbox(other)
+
+
+def _mailbox(address: str) -> str:
+    local, _, host = "".join(address.split()).casefold().rpartition("@")
+    return f"{local.partition('+')[0]}@{host}"
+
+
+def may_request(person: Person | None) -> Refusal | None:
+    """Why this person may not hand in a refund; None where they may."""
+    if person is None:
+        return Refusal.UNKNOWN_PERSON
+    return None if person.active else Refusal.NOT_ACTIVE
+
+
+def may_decide(
+    person: Person | None, verdict: Verdict, proposal: Proposal, requester: str, customer: str
+) -> Refusal | None:
+    """Why this person may not decide on this proposal today; None where they may.
+
+    The limit covers the amount *and* the earlier refunds on the order, else a large refund could
+    be approved in slices. It binds approvals alone: saying no takes no limit.
+    """
+    if person is None:
+        return Refusal.UNKNOWN_PERSON
+    if not person.active:
+        return Refusal.NOT_ACTIVE
+    if same_person(person.address, requester):
+        return Refusal.IS_REQUESTER
+    if same_person(person.address, customer):
+        return Refusal.IS_CUSTOMER
+    if not any(role in person.roles for role in APPROVER_ROLES):
+        return Refusal.NO_RIGHT
+    if verdict is Verdict.APPROVE:
+        limit = person.limit_in(proposal.amount.currency)
+        if limit is None or limit.amount_minor < proposal.total.amount_minor:
+            return Refusal.OVER_LIMIT
+    return None

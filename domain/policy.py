@@ -1,0 +1,192 @@
+"""What the policy says of a request: a proposal, or an end with a named reason (promises P2, P5).
+
+Pure functions. The model's assessment can add a person to the decision; it can neither remove one,
+nor raise an amount, nor refuse anybody.
+"""
+
+import hashlib
+import json
+from datetime import datetime, timedelta
+
+from domain.case import Case, Ours
+from domain.models import (
+    Assessment,
+    Frozen,
+    Order,
+    Outcome,
+    Payment,
+    Policy,
+    Proposal,
+    Recommendation,
+    Refund,
+    RefundRequest,
+)
+from domain.money import Money, MoneyError, parse_amount
+from domain.names import request_scope, workflow_id
+from domain.outcomes import Close, Reason
+
+
+class Claim(Frozen):
+    """A request that holds against the facts: which money it asks for."""
+
+    amount: Money
+    known_refunds: tuple[str, ...]
+    """Refunds on the payment when the request was taken up; later ones count against it."""
+
+
+def take_up(request: RefundRequest, case: Case, now: datetime) -> Claim | Ours | Close:
+    """Hold a request against order, payment and the policy's rules, before anything else is done."""
+    order = case.order
+    if case.requester_refusal is not None:
+        words = f"The request is not signed by a member of staff who may: {case.requester_refusal}."
+        return Close(
+            outcome=Outcome.NEEDS_HUMAN, reason=Reason.REQUEST_NOT_AUTHENTIC, explanation=words
+        )
+    if order is None:
+        return _declined(Reason.ORDER_UNKNOWN, f"There is no order {request.order_id}.")
+    if order.id != request.order_id:
+        words = f"The order service spells this order {order.id!r}, not {request.order_id!r}."
+        return _declined(Reason.ORDER_SPELLED_DIFFERENTLY, words)
+    payment = case.payment
+    if payment is None or payment.captured.currency != order.total.currency:
+        words = (
+            f"The payment {order.payment} of order {order.id} cannot be read as the order tells it."
+        )
+        return Close(outcome=Outcome.NEEDS_HUMAN, reason=Reason.PAYMENT_UNKNOWN, explanation=words)
+    made = case.find_ours(request_scope(request.environment, request.order_id, request.request_id))
+    if made is not None:
+        return made
+    if payment.disputed:
+        return disputed(payment)
+    if _outside_window(order, case.policy, now):
+        words = (
+            f"Order {order.id} was delivered more than {case.policy.return_window_days} days ago."
+        )
+        return _declined(Reason.OUTSIDE_RETURN_WINDOW, words)
+    return _claim(request, order, payment)
+
+
+def _claim(request: RefundRequest, order: Order, payment: Payment) -> Claim | Close:
+    try:
+        amount = (
+            payment.left
+            if request.amount is None
+            else parse_amount(request.amount).in_currency(order.total.currency)
+        )
+    except MoneyError as error:
+        return _declined(Reason.AMOUNT_INVALID, f"The amount is wrong: {error}.")
+    if payment.left.amount_minor == 0:
+        return _nothing_left(order, payment)
+    if amount.amount_minor > payment.left.amount_minor:
+        words = f"{amount} was asked for, and {payment.left} of the payment is left."
+        return _declined(Reason.AMOUNT_ABOVE_REFUNDABLE, words)
+    return Claim(amount=amount, known_refunds=tuple(refund.id for refund in payment.refunds))
+
+
+def _nothing_left(order: Order, payment: Payment) -> Close:
+    counted = [refund for refund in payment.refunds if refund.takes_money]
+    if counted and all(refund.succeeded for refund in counted):
+        words = f"All of order {order.id} was refunded before: {_list(counted)}."
+        return Close(
+            outcome=Outcome.ALREADY_REFUNDED, reason=Reason.REFUNDED_BEFORE, explanation=words
+        )
+    words = f"Nothing is left of the payment of order {order.id}, and not all of its refunds have succeeded."
+    return Close(outcome=Outcome.NEEDS_HUMAN, reason=Reason.OTHER_REFUND_PENDING, explanation=words)
+
+
+def propose(
+    request: RefundRequest,
+    case: Case,
+    claim: Claim,
+    assessment: Assessment | None,
+    round_number: int,
+) -> Proposal | Close:
+    """What would be paid for a claim that holds, and whether a person must approve it.
+
+    The tier looks at this amount plus earlier refunds on the order (design, section 5).
+    """
+    order, payment, policy = case.order, case.payment, case.policy
+    if order is None or payment is None:
+        raise ValueError("a claim holds only where order and payment were read")
+    taken = claim.amount.with_minor(payment.taken_minor)
+    total = claim.amount.amount_minor + taken.amount_minor
+    currency = claim.amount.currency
+    why = _why_a_person(order, total, currency, policy, assessment)
+    one_manager = policy.one_manager_up_to.get(currency)
+    if one_manager is not None and total > one_manager:
+        words = (
+            f"{claim.amount} with earlier refunds of {taken} is more than one manager may approve."
+        )
+        return Close(
+            outcome=Outcome.NEEDS_HUMAN, reason=Reason.NEEDS_TWO_APPROVERS, explanation=words
+        )
+    proposal = Proposal(
+        proposal_id="",
+        round=round_number,
+        order_id=order.id,
+        payment=payment.id,
+        amount=claim.amount,
+        taken_before=taken,
+        known_refunds=tuple(sorted(refund.id for refund in payment.refunds)),
+        policy_version=policy.version,
+        approvals_needed=1 if why else 0,
+        why_a_person=why,
+    )
+    return proposal.model_copy(update={"proposal_id": proposal_digest(request, proposal)})
+
+
+def _why_a_person(
+    order: Order, total_minor: int, currency: str, policy: Policy, assessment: Assessment | None
+) -> tuple[str, ...]:
+    why = []
+    limit = policy.auto_approve_up_to.get(currency)
+    if limit is None:
+        why.append(f"the policy has no limits in {currency}")
+    elif total_minor > limit:
+        why.append(f"more than {Money(amount_minor=limit, currency=currency)} in all")
+    if order.delivered_at is None:
+        why.append("the order is not known to be delivered")
+    if assessment is None:
+        why.append("the model gave no assessment")
+    elif assessment.recommendation is not Recommendation.REFUND:
+        why.append(f"the model says {assessment.recommendation.value}")
+    return tuple(why)
+
+
+def proposal_digest(request: RefundRequest, proposal: Proposal) -> str:
+    """The proposal's id: 32 hex digits over all that an approval must not be carried across."""
+    bound = [
+        request.environment,
+        workflow_id(request.order_id),
+        request.request_id,
+        proposal.round,
+        proposal.order_id,
+        proposal.payment,
+        proposal.amount.amount_minor,
+        proposal.amount.currency,
+        proposal.taken_before.amount_minor,
+        list(proposal.known_refunds),
+        proposal.policy_version,
+    ]
+    text = json.dumps(bound, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def disputed(payment: Payment) -> Close:
+    """The end for a payment in dispute: a refund beside it would pay the customer twice."""
+    words = f"The payment {payment.id} is in dispute, and the dispute decides about the money."
+    return _declined(Reason.PAYMENT_DISPUTED, words)
+
+
+def _outside_window(order: Order, policy: Policy, now: datetime) -> bool:
+    if order.delivered_at is None:
+        return False
+    return now - order.delivered_at > timedelta(days=policy.return_window_days)
+
+
+def _declined(reason: Reason, words: str) -> Close:
+    return Close(outcome=Outcome.DECLINED, reason=reason, explanation=words)
+
+
+def _list(refunds: list[Refund]) -> str:
+    return ", ".join(f"{refund.amount} ({refund.id})" for refund in refunds)
