@@ -1,0 +1,200 @@
+"""The fault plan: rows that say which call to which operation goes wrong, and how."""
+
+import asyncio
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, StrictInt, model_validator
+from starlette.responses import JSONResponse, Response
+
+from northwind.store import Store
+from northwind.wire import DroppedConnection
+
+OPERATIONS: dict[str, tuple[str, ...]] = {
+    "payments": (
+        "refunds.create",
+        "refunds.list",
+        "refunds.retrieve",
+        "payment_intents.retrieve",
+        "charges.retrieve",
+        "disputes.list",
+    ),
+    "orders": ("orders.get",),
+    "staff": ("staff.list", "staff.get"),
+    "policy": ("policy.get",),
+    "mail": ("send",),
+    "model": ("chat",),
+}
+# Reading has no effect to leave out, so "answer OK without doing it" is for these alone.
+WITH_EFFECT = ("refunds.create", "send")
+
+
+class FaultRow(BaseModel):
+    """One row of the plan.
+
+    `call` is the number of the first call that it hits, counted from when the row was set, and
+    `times` how many calls from there on (one, unless said; for "every" all, unless said).
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", coerce_numbers_to_str=True)
+
+    system: Literal["payments", "orders", "staff", "policy", "mail", "model"]
+    operation: str
+    call: Annotated[StrictInt, Field(ge=1)] | Literal["every"] = 1
+    times: Annotated[StrictInt, Field(ge=1)] | None = None
+    what: Literal[
+        "fail_before", "drop_before", "drop_after", "delay", "status", "ok_without_effect"
+    ]
+    seconds: Annotated[float, Field(gt=0, le=3600)] | None = None
+    status: Annotated[StrictInt, Field(ge=200, le=599)] | None = None
+    headers: dict[str, str] = {}
+    body: Any = None
+    stored: bool = False
+    stage: Literal["rcpt", "data"] = "data"
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        if self.operation not in OPERATIONS[self.system]:
+            known = ", ".join(OPERATIONS[self.system])
+            raise ValueError(f"{self.system} has no operation {self.operation!r}, only {known}")
+        if (self.what == "delay") != (self.seconds is not None):
+            raise ValueError("`seconds` goes with what=delay, and only with it")
+        if (self.what == "status") != (self.status is not None):
+            raise ValueError("`status` goes with what=status, and only with it")
+        if self.what == "ok_without_effect" and self.operation not in WITH_EFFECT:
+            raise ValueError(f"{self.operation} has no effect to leave out")
+        if self.stored and (self.operation != "refunds.create" or self.what != "status"):
+            raise ValueError("`stored` is for what=status at refunds.create only")
+        if self.stored and not isinstance(self.body, dict | None):
+            raise ValueError("a stored answer has a JSON object as its body")
+        if self.stage == "rcpt" and self.operation != "send":
+            raise ValueError("`stage` is for mail only")
+        return self
+
+    def hits(self, call: int) -> bool:
+        """Whether the row hits this call; 1 is the first one since the row was set."""
+        if self.call == "every":
+            return self.times is None or call <= self.times
+        return self.call <= call < self.call + (self.times or 1)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to go wrong in one call: a delay in seconds, and then perhaps one fault."""
+
+    delay: float
+    fault: FaultRow | None
+
+
+class Faults:
+    """The rows, their counts, and the number of calls to each operation."""
+
+    def __init__(self, store: Store) -> None:
+        """Keep the plan in the company's database, so that it outlives the process."""
+        self._store = store
+
+    def add(self, rows: Sequence[FaultRow]) -> None:
+        """Set more rows; each counts calls from now on."""
+        with self._store.transaction() as db:
+            db.executemany(
+                "insert into faults (body, operation) values (?, ?)",
+                [(row.model_dump_json(), row.operation) for row in rows],
+            )
+
+    def add_missing(self, rows: Sequence[FaultRow]) -> None:
+        """Set those rows that are not there yet; one from an earlier start keeps its counts."""
+        with self._store.transaction() as db:
+            there = {row["body"] for row in db.execute("select body from faults")}
+        self.add([row for row in rows if row.model_dump_json() not in there])
+
+    def clear(self) -> None:
+        """Take all rows away."""
+        with self._store.transaction() as db:
+            db.execute("delete from faults")
+
+    def rows(self) -> list[dict[str, Any]]:
+        """All rows with their id, the calls they have seen and how often they fired."""
+        with self._store.transaction() as db:
+            found = db.execute("select * from faults order by id").fetchall()
+        return [
+            {"id": row["id"]}
+            | json.loads(row["body"])
+            | {"seen": row["seen"], "fired": row["fired"]}
+            for row in found
+        ]
+
+    def take(self, operation: str) -> Plan:
+        """Count a call to an operation, and say what is to go wrong in it."""
+        delay = 0.0
+        fault: FaultRow | None = None
+        with self._store.transaction() as db:
+            db.execute(
+                "insert into calls (operation, count) values (?, 1)"
+                " on conflict (operation) do update set count = count + 1",
+                (operation,),
+            )
+            db.execute("update faults set seen = seen + 1 where operation = ?", (operation,))
+            found = db.execute(
+                "select * from faults where operation = ? order by id", (operation,)
+            ).fetchall()
+            for kept in found:
+                row = FaultRow.model_validate_json(kept["body"])
+                # Delays add up; of several other faults at one call the first one set is taken.
+                if not row.hits(kept["seen"]) or (fault is not None and row.seconds is None):
+                    continue
+                delay += row.seconds or 0.0
+                fault = fault if row.seconds is not None else row
+                db.execute("update faults set fired = fired + 1 where id = ?", (kept["id"],))
+        return Plan(delay, fault)
+
+
+ErrorAnswer = Callable[[int], Response]
+
+
+def plain_error(status: int) -> Response:
+    """The error answer of a system that has no error format of its own."""
+    return JSONResponse({"error": "unavailable" if status >= 500 else "refused"}, status)
+
+
+async def suffer(
+    plan: Plan,
+    act: Callable[[], Response],
+    *,
+    error: ErrorAnswer = plain_error,
+    pretend: Callable[[], Response] | None = None,
+) -> Response:
+    """Answer a request as the plan says; `act` does it, `pretend` answers without doing it."""
+    if plan.delay:
+        await asyncio.sleep(plan.delay)
+    fault = plan.fault
+    if fault is None or fault.stored:
+        # A stored failure is remembered under the request's key: `act` sees to it.
+        return act()
+    match fault.what:
+        case "fail_before":
+            return error(500)
+        case "drop_before":
+            return DroppedConnection()
+        case "drop_after":
+            act()
+            return DroppedConnection()
+        case "ok_without_effect" if pretend is not None:
+            return pretend()
+        case _:
+            return status_answer(fault, error)
+
+
+def status_answer(fault: FaultRow, error: ErrorAnswer) -> Response:
+    """The answer that a `status` row asks for: its own body, or the system's usual one."""
+    status = fault.status or 500
+    if fault.body is None:
+        answer = error(status)
+    elif isinstance(fault.body, str):
+        answer = Response(fault.body, status, media_type="text/plain")
+    else:
+        answer = JSONResponse(fault.body, status)
+    for name, value in fault.headers.items():
+        answer.headers[name] = value
+    return answer
