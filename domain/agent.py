@@ -1,4 +1,4 @@
-"""The bounded conversation with the model: what it is shown, what it may call, what it may answer."""
+"""The bounded conversation with the model: what it is shown, may call and may answer."""
 
 from typing import Annotated
 
@@ -22,6 +22,9 @@ class ToolCall(Frozen):
     arguments: Annotated[str, StringConstraints(max_length=2_000)] = "{}"
 
 
+Calls = Annotated[tuple[ToolCall, ...], Field(max_length=CALLS_PER_TURN)]
+
+
 class ToolResult(Frozen):
     call_id: str
     content: Annotated[str, StringConstraints(max_length=TOOL_RESULT_LIMIT)]
@@ -30,7 +33,7 @@ class ToolResult(Frozen):
 class Turn(Frozen):
     """One answer of the model with what came of it."""
 
-    calls: Annotated[tuple[ToolCall, ...], Field(max_length=CALLS_PER_TURN)] = ()
+    calls: Calls = ()
     results: tuple[ToolResult, ...] = ()
     problem: str = ""
     """What was wrong with the answer, as told to the model; empty where nothing was."""
@@ -49,7 +52,7 @@ class ModelAnswer(Frozen):
     """A validated answer: tools to run, or an assessment, or the problem with it."""
 
     model: str
-    calls: tuple[ToolCall, ...] = ()
+    calls: Calls = ()
     assessment: Assessment | None = None
     problem: str = ""
     usage: TokenUsage = TokenUsage()

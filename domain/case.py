@@ -1,7 +1,6 @@
 """The facts of a request, read from the outside at one moment."""
 
-from pydantic import AwareDatetime
-
+from domain.instants import Instant
 from domain.models import Contact, Frozen, Order, Outcome, Payment, Policy, Proposal, Refund
 from domain.outcomes import Close, Reason
 from domain.trail import Refusal
@@ -30,7 +29,7 @@ class Case(Frozen):
     """The next level, asked too when nobody has decided for long."""
     approval_refusals: tuple[Refusal, ...] = ()
     """On a re-check: why approvals that counted before do not count any more."""
-    read_at: AwareDatetime
+    read_at: Instant
     """When the first of these facts was read, by the clock of the reading worker."""
 
     def find_ours(self, scope: str, proposal: Proposal | None = None) -> Ours | Close | None:
@@ -52,8 +51,9 @@ class Case(Frozen):
         ):
             return Ours(refund=refund)
         listed = ", ".join(f"{other.id} of {other.amount}" for other in made)
+        words = f"The provider has refunds under this request that do not fit it: {listed}."
         return Close(
             outcome=Outcome.NEEDS_HUMAN,
             reason=Reason.REFUND_CONTRADICTORY,
-            explanation=f"The provider has refunds under this request that do not fit it: {listed}.",
+            explanation=words,
         )

@@ -1,12 +1,13 @@
 """What can go wrong with an outside system, as a tree.
 
 Each kind says two things that its message cannot be trusted to say: whether to try again, and
-whether it is known that nothing happened. Unknown is not failed (promise P8): it leads to a look-up.
+whether it is known that nothing happened. Unknown is not failed (promise P8): it leads to a
+look-up.
 
     OutsideError                    retry  outcome known
     ├── Unreachable                 yes    no     time-out, dropped connection, no answer
-    ├── ServerFault                 yes    no     5xx, the answer may be about an effect that happened
-    ├── BadAnswer                   yes    no     an answer of the wrong shape: HTML, null, a missing field
+    ├── ServerFault                 yes    no     5xx, and the effect may have happened
+    ├── BadAnswer                   yes    no     wrong shape: HTML, null, a missing field
     ├── KeyInUse                    yes    no     409: the first attempt under this key still runs
     ├── RateLimited                 yes    yes    429: not now, nothing was done
     ├── NotNow                      yes    yes    4xx of SMTP and the like: a known "later"
@@ -26,7 +27,7 @@ class OutsideError(Exception):
     outcome_known: ClassVar[bool] = False
 
     def __init__(self, message: str, *, retry_after_seconds: float | None = None) -> None:
-        super().__init__(message[:300])
+        super().__init__(" ".join(message.split())[:300])
         self.retry_after_seconds = retry_after_seconds
         """What the other side asked for, in seconds; None where it asked for nothing."""
 

@@ -2,8 +2,7 @@
 
 from enum import StrEnum
 
-from pydantic import AwareDatetime
-
+from domain.instants import Instant
 from domain.models import Contact, Frozen, Identifier, Proposal, Refund
 from domain.money import Money
 
@@ -36,7 +35,7 @@ class MailFacts(Frozen):
     locale: str = "en_US"
     amount: Money | None = None
     proposal: Proposal | None = None
-    deadline: AwareDatetime | None = None
+    deadline: Instant | None = None
     requester: str = ""
     letter: str = ""
     summary: str = ""
@@ -67,7 +66,7 @@ class MailState(StrEnum):
 
 
 class MailReceipt(Frozen):
-    """What became of a mail; `refused` is final: an address or a message that the server said no to."""
+    """What became of a mail; `refused` is final: the server said no to address or message."""
 
     state: MailState
     message_id: str

@@ -8,12 +8,27 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StrictInt, StringConstraints
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StrictInt,
+    StringConstraints,
+)
 
-from domain.money import Money
-from domain.names import IDENTIFIER_PATTERN
+from domain.instants import Instant
+from domain.money import LARGEST_MINOR, Money
+from domain.names import IDENTIFIER_PATTERN, is_identifier
 
-Identifier = Annotated[str, StringConstraints(pattern=IDENTIFIER_PATTERN)]
+
+def _no_path(text: str) -> str:
+    if not is_identifier(text):
+        raise ValueError("'.' and '..' are no ids")
+    return text
+
+
+Identifier = Annotated[str, StringConstraints(pattern=IDENTIFIER_PATTERN), AfterValidator(_no_path)]
 Address = Annotated[
     str, StringConstraints(min_length=3, max_length=254, pattern=r"^[^@\s]+@[^@\s]+$")
 ]
@@ -58,6 +73,11 @@ class Customer(Frozen):
     locale: str = "en_US"
 
 
+class Item(Frozen):
+    name: Annotated[str, StringConstraints(max_length=300)]
+    quantity: StrictInt
+
+
 class Order(Frozen):
     """An order as the order service tells it."""
 
@@ -65,14 +85,9 @@ class Order(Frozen):
     customer: Customer
     payment: Annotated[str, StringConstraints(min_length=1, max_length=255)]
     total: Money
-    items: tuple["Item", ...] = ()
-    placed_at: AwareDatetime
-    delivered_at: AwareDatetime | None = None
-
-
-class Item(Frozen):
-    name: Annotated[str, StringConstraints(max_length=300)]
-    quantity: StrictInt
+    items: tuple[Item, ...] = ()
+    placed_at: Instant
+    delivered_at: Instant | None = None
 
 
 class RefundStatus(StrEnum):
@@ -92,7 +107,7 @@ class Refund(Frozen):
     payment: str
     amount: Money
     status: str
-    created_at: AwareDatetime
+    created_at: Instant
     key: str | None = None
     """Our idempotency key from the metadata; None where somebody else made the refund."""
 
@@ -123,6 +138,11 @@ class Payment(Frozen):
             self.refunded_minor, sum(r.amount.amount_minor for r in self.refunds if r.takes_money)
         )
 
+    def all_in(self, currency: str) -> bool:
+        """Whether it was captured and refunded in this currency alone; else sums mean nothing."""
+        used = (self.captured, *(refund.amount for refund in self.refunds))
+        return all(money.currency == currency for money in used)
+
     @property
     def left(self) -> Money:
         """What may still be refunded: captured - refunded - pending."""
@@ -145,8 +165,8 @@ class PublicKey(Frozen):
     algorithm: str
     public: Annotated[str, StringConstraints(max_length=128)]
     """The 32 bytes of an Ed25519 key in base64url, without padding."""
-    valid_from: AwareDatetime
-    valid_until: AwareDatetime | None = None
+    valid_from: Instant
+    valid_until: Instant | None = None
     signs_for: tuple[str, ...] = ()
 
     def valid_at(self, instant: datetime) -> bool:
@@ -178,24 +198,35 @@ class Contact(Frozen):
     address: str
 
 
+# Minor units per currency, under the same bounds as money itself.
+Limits = dict[str, Annotated[StrictInt, Field(ge=0, le=LARGEST_MINOR)]]
+# Ten years. A longer time is a mistake, and one that is long enough overflows the run's clock.
+_LONGEST_HOURS = 10 * 366 * 24
+
+
 class Policy(Frozen):
     """The refund policy: one versioned document, text for the model and numbers for the code."""
 
     version: Annotated[str, StringConstraints(min_length=1, max_length=64)]
     text: Annotated[str, StringConstraints(max_length=8_000)]
-    return_window_days: int = Field(ge=0)
-    auto_approve_up_to: dict[str, int]
+    return_window_days: int = Field(ge=0, le=_LONGEST_HOURS // 24)
+    auto_approve_up_to: Limits
     """Minor units per currency up to which nobody needs to approve."""
-    one_manager_up_to: dict[str, int]
-    reminder_after_hours: int = Field(gt=0)
-    escalate_after_hours: int = Field(gt=0)
-    expire_after_hours: int = Field(gt=0)
-    grace_minutes: int = Field(ge=0)
-    skew_minutes: int = Field(ge=0)
+    one_manager_up_to: Limits
+    reminder_after_hours: int = Field(gt=0, le=_LONGEST_HOURS)
+    escalate_after_hours: int = Field(gt=0, le=_LONGEST_HOURS)
+    expire_after_hours: int = Field(gt=0, le=_LONGEST_HOURS)
+    grace_minutes: int = Field(ge=0, le=_LONGEST_HOURS)
+    skew_minutes: int = Field(ge=0, le=_LONGEST_HOURS)
     max_rounds: int = Field(gt=0)
-    model_patience_minutes: int = Field(gt=0)
+    model_patience_minutes: int = Field(gt=0, le=_LONGEST_HOURS)
     max_model_turns: int = Field(gt=0, le=20)
     operations: Address
+
+    @property
+    def time_to_decide(self) -> timedelta:
+        """How long a proposal waits for its decisions."""
+        return timedelta(hours=self.expire_after_hours)
 
     @property
     def grace(self) -> timedelta:
@@ -284,6 +315,3 @@ class Proposal(Frozen):
     def total(self) -> Money:
         """This amount plus earlier refunds on the order: what tiers and limits look at."""
         return self.amount.with_minor(self.amount.amount_minor + self.taken_before.amount_minor)
-
-
-Order.model_rebuild()

@@ -98,7 +98,8 @@ class AmountText(BaseModel):
             raise MoneyError(f"the order is in {currency}, the amount in {self.currency}")
         digits = exponent(currency)
         minor = self.value.scaleb(digits)
-        if minor != minor.to_integral_value():
+        # Zeros count too: where points group thousands, 420.000 means another amount than 420.
+        if -int(self.value.as_tuple().exponent) > digits:
             raise MoneyError(f"{self.value} has more decimals than {currency} has ({digits})")
         if minor > LARGEST_MINOR:
             raise MoneyError(f"{self.value} {currency} is more than any order")

@@ -38,13 +38,16 @@ METADATA_ORDER = "northwind_order"
 METADATA_PROPOSAL = "northwind_proposal"
 
 IDENTIFIER_PATTERN = r"^[A-Za-z0-9._-]{1,64}$"
-_IDENTIFIER = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_IDENTIFIER = re.compile(IDENTIFIER_PATTERN)
 _WORKFLOW_PREFIX = "refund-order-"
 
 
 def is_identifier(text: str) -> bool:
-    """Whether the text may be an order id, a request id or an environment's name."""
-    return _IDENTIFIER.fullmatch(text) is not None
+    """Whether the text may be an order id, a request id or an environment's name.
+
+    Ids become parts of URLs and keys, where `.` and `..` would mean another place.
+    """
+    return _IDENTIFIER.fullmatch(text) is not None and text not in (".", "..")
 
 
 def workflow_id(order_id: str) -> str:

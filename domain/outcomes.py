@@ -14,6 +14,7 @@ class Reason(StrEnum):
     AMOUNT_INVALID = "amount_invalid"
     AMOUNT_ABOVE_REFUNDABLE = "amount_above_refundable"
     PAYMENT_UNKNOWN = "payment_unknown"
+    PAYMENT_CHANGED = "payment_changed"
     PAYMENT_DISPUTED = "payment_disputed"
     OUTSIDE_RETURN_WINDOW = "outside_return_window"
     REFUNDED_BEFORE = "refunded_before"

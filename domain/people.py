@@ -1,5 +1,7 @@
 """Who may ask, who may decide (promise P2). Pure functions over the staff directory's words."""
 
+import unicodedata
+
 from domain.models import APPROVER_ROLES, Person, Proposal
 from domain.statements import Verdict
 from domain.trail import Refusal
@@ -14,7 +16,8 @@ def same_person(one: str, other: str) -> bool:
 
 
 def _mailbox(address: str) -> str:
-    local, _, host = "".join(address.split()).casefold().rpartition("@")
+    plain = unicodedata.normalize("NFKC", "".join(address.split())).casefold()
+    local, _, host = plain.rpartition("@")
     return f"{local.partition('+')[0]}@{host}"
 
 

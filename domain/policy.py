@@ -35,7 +35,7 @@ class Claim(Frozen):
 
 
 def take_up(request: RefundRequest, case: Case, now: datetime) -> Claim | Ours | Close:
-    """Hold a request against order, payment and the policy's rules, before anything else is done."""
+    """Hold a request against order, payment and the policy's rules, before all else."""
     order = case.order
     if case.requester_refusal is not None:
         words = f"The request is not signed by a member of staff who may: {case.requester_refusal}."
@@ -48,7 +48,7 @@ def take_up(request: RefundRequest, case: Case, now: datetime) -> Claim | Ours |
         words = f"The order service spells this order {order.id!r}, not {request.order_id!r}."
         return _declined(Reason.ORDER_SPELLED_DIFFERENTLY, words)
     payment = case.payment
-    if payment is None or payment.captured.currency != order.total.currency:
+    if payment is None or not payment.all_in(order.total.currency):
         words = (
             f"The payment {order.payment} of order {order.id} cannot be read as the order tells it."
         )
@@ -67,9 +67,11 @@ def take_up(request: RefundRequest, case: Case, now: datetime) -> Claim | Ours |
 
 
 def _claim(request: RefundRequest, order: Order, payment: Payment) -> Claim | Close:
+    # One payment may have paid for several orders.
+    refundable = min(payment.left, order.total, key=lambda money: money.amount_minor)
     try:
         amount = (
-            payment.left
+            refundable
             if request.amount is None
             else parse_amount(request.amount).in_currency(order.total.currency)
         )
@@ -77,8 +79,8 @@ def _claim(request: RefundRequest, order: Order, payment: Payment) -> Claim | Cl
         return _declined(Reason.AMOUNT_INVALID, f"The amount is wrong: {error}.")
     if payment.left.amount_minor == 0:
         return _nothing_left(order, payment)
-    if amount.amount_minor > payment.left.amount_minor:
-        words = f"{amount} was asked for, and {payment.left} of the payment is left."
+    if amount.amount_minor > refundable.amount_minor:
+        words = f"{amount} was asked for, and {refundable} can be refunded."
         return _declined(Reason.AMOUNT_ABOVE_REFUNDABLE, words)
     return Claim(amount=amount, known_refunds=tuple(refund.id for refund in payment.refunds))
 
@@ -90,7 +92,7 @@ def _nothing_left(order: Order, payment: Payment) -> Close:
         return Close(
             outcome=Outcome.ALREADY_REFUNDED, reason=Reason.REFUNDED_BEFORE, explanation=words
         )
-    words = f"Nothing is left of the payment of order {order.id}, and not all of its refunds have succeeded."
+    words = f"Nothing is left of order {order.id}, and not all of its refunds have succeeded."
     return Close(outcome=Outcome.NEEDS_HUMAN, reason=Reason.OTHER_REFUND_PENDING, explanation=words)
 
 
@@ -108,6 +110,11 @@ def propose(
     order, payment, policy = case.order, case.payment, case.policy
     if order is None or payment is None:
         raise ValueError("a claim holds only where order and payment were read")
+    if claim.amount.amount_minor > payment.left.amount_minor:
+        words = f"{claim.amount} is claimed, and {payment.left} of the payment is left."
+        return Close(
+            outcome=Outcome.NEEDS_HUMAN, reason=Reason.REFUND_CONTRADICTORY, explanation=words
+        )
     taken = claim.amount.with_minor(payment.taken_minor)
     total = claim.amount.amount_minor + taken.amount_minor
     currency = claim.amount.currency

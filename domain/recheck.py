@@ -6,6 +6,7 @@ juspay/hyperswitch#13182 (two refunds at one moment), wso2/product-is#25308 (rig
 
 from domain.case import Case, Ours
 from domain.models import Frozen, Outcome, Payment, Proposal, Refund
+from domain.money import Money
 from domain.outcomes import Close, Reason
 from domain.policy import Claim, disputed
 from domain.trail import Refusal
@@ -36,29 +37,26 @@ def recheck(
     if made is not None:
         return made
     order, payment = case.order, case.payment
-    if order is None or payment is None or payment.captured.currency != proposal.amount.currency:
+    if order is None or payment is None or not payment.all_in(proposal.amount.currency):
         words = f"Order {proposal.order_id} or its payment cannot be read any more."
-        return Close(outcome=Outcome.NEEDS_HUMAN, reason=Reason.PAYMENT_UNKNOWN, explanation=words)
+        return _to_a_person(Reason.PAYMENT_UNKNOWN, words)
+    if payment.id != proposal.payment:
+        # Refunds on the old payment, ours among them, are out of sight.
+        words = f"The order is now paid by {payment.id}, not by {proposal.payment}."
+        return _to_a_person(Reason.PAYMENT_CHANGED, words)
     if payment.disputed:
         return disputed(payment)
-    if payment.id != proposal.payment:
-        what = f"the order is now paid by {payment.id}"
-        return Changed(claim=claim, what=what)
-    by_others = _new_refunds(payment, proposal)
+    by_others = _not_in(proposal.known_refunds, payment)
+    if payment.taken_minor > proposal.taken_before.amount_minor + _sum_minor(by_others):
+        words = f"More of {payment.id} is refunded than the provider has refunds to show for."
+        return _to_a_person(Reason.REFUND_CONTRADICTORY, words)
     if by_others:
         return _after_others(claim, payment)
     if proposal.amount.amount_minor > payment.left.amount_minor:
-        words = f"{proposal.amount} was approved, and {payment.left} is left, with no refund to show for it."
-        return Close(
-            outcome=Outcome.NEEDS_HUMAN, reason=Reason.REFUND_CONTRADICTORY, explanation=words
-        )
+        return _too_little_left(proposal.amount, payment)
     if case.approval_refusals:
         return RightLost(refusals=case.approval_refusals)
     return Clear()
-
-
-def _new_refunds(payment: Payment, proposal: Proposal) -> list[Refund]:
-    return [r for r in payment.refunds if r.takes_money and r.id not in proposal.known_refunds]
 
 
 def _after_others(claim: Claim, payment: Payment) -> Changed | Close:
@@ -66,22 +64,36 @@ def _after_others(claim: Claim, payment: Payment) -> Changed | Close:
 
     What is left of the claim goes into the next round, so that refunds by hand add up over rounds.
     """
-    since_claim = [r for r in payment.refunds if r.takes_money and r.id not in claim.known_refunds]
-    given = sum(r.amount.amount_minor for r in since_claim)
+    since_claim = _not_in(claim.known_refunds, payment)
     listed = ", ".join(f"{r.amount} ({r.id}, {r.status})" for r in since_claim)
-    open_minor = claim.amount.amount_minor - given
+    open_minor = claim.amount.amount_minor - _sum_minor(since_claim)
     if open_minor > 0:
-        remaining = min(open_minor, payment.left.amount_minor)
-        if remaining > 0:
-            rest = Claim(
-                amount=claim.amount.with_minor(remaining),
-                known_refunds=tuple(r.id for r in payment.refunds),
-            )
-            return Changed(claim=rest, what=f"somebody else refunded {listed}")
+        amount = claim.amount.with_minor(open_minor)
+        if open_minor > payment.left.amount_minor:
+            return _too_little_left(amount, payment)
+        rest = Claim(amount=amount, known_refunds=tuple(r.id for r in payment.refunds))
+        return Changed(claim=rest, what=f"somebody else refunded {listed}")
     if all(r.succeeded for r in since_claim):
         words = f"Somebody else refunded {listed} while this request waited."
         return Close(
             outcome=Outcome.ALREADY_REFUNDED, reason=Reason.REFUNDED_BY_HAND, explanation=words
         )
     words = f"Somebody else's refund would cover the request and has not succeeded: {listed}."
-    return Close(outcome=Outcome.NEEDS_HUMAN, reason=Reason.OTHER_REFUND_PENDING, explanation=words)
+    return _to_a_person(Reason.OTHER_REFUND_PENDING, words)
+
+
+def _not_in(known: tuple[str, ...], payment: Payment) -> list[Refund]:
+    return [r for r in payment.refunds if r.takes_money and r.id not in known]
+
+
+def _sum_minor(refunds: list[Refund]) -> int:
+    return sum(refund.amount.amount_minor for refund in refunds)
+
+
+def _too_little_left(amount: Money, payment: Payment) -> Close:
+    words = f"{amount} is still due, and {payment.left} of the payment is left, unexplained."
+    return _to_a_person(Reason.REFUND_CONTRADICTORY, words)
+
+
+def _to_a_person(reason: Reason, words: str) -> Close:
+    return Close(outcome=Outcome.NEEDS_HUMAN, reason=reason, explanation=words)

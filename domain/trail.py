@@ -4,8 +4,9 @@ from collections import deque
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import AwareDatetime, StringConstraints
+from pydantic import Field, StringConstraints
 
+from domain.instants import Instant
 from domain.models import Assessment, Frozen, Outcome, Proposal, Refund, Stage, TokenUsage
 from domain.money import Money
 
@@ -34,6 +35,7 @@ class Refusal(StrEnum):
     OTHER_PROPOSAL = "other_proposal"
     DUPLICATE = "duplicate"
     ALREADY_DECIDED = "already_decided"
+    TOO_EARLY = "too_early"
     TOO_LATE = "too_late"
     FROM_THE_FUTURE = "from_the_future"
     CLOSED = "closed"
@@ -43,7 +45,7 @@ class Refusal(StrEnum):
 class Entry(Frozen):
     """One row of the trail."""
 
-    at: AwareDatetime
+    at: Instant
     """The run's own time."""
     what: str
     """A short stable word, such as `proposed` or `mail_sent`."""
@@ -70,19 +72,23 @@ class RunStatus(Frozen):
     round: int = 0
     proposal: Proposal | None = None
     assessment: Assessment | None = None
-    deadline: AwareDatetime | None = None
-    now: AwareDatetime | None = None
+    deadline: Instant | None = None
+    now: Instant | None = None
     refund: Refund | None = None
     asked: Money | None = None
     trail: tuple[Entry, ...] = ()
-    refused: dict[str, int] = {}
+    refused: dict[str, int] = Field(default_factory=dict)
     """How many messages were refused, by reason, exact."""
     usage: TokenUsage = TokenUsage()
 
     def answer_to(self, message_id: str) -> Entry | None:
-        """The last row that answers a message; None while it has not been taken up."""
+        """The last row that answers a message; None while it has not been taken up.
+
+        A message that arrives again is refused as a duplicate; its first answer still holds.
+        """
         rows = [entry for entry in self.trail if entry.message_id == message_id]
-        return rows[-1] if rows else None
+        answers = [entry for entry in rows if entry.refusal is not Refusal.DUPLICATE]
+        return next(reversed(answers or rows), None)
 
 
 class Trail:
