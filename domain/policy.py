@@ -55,7 +55,7 @@ def take_up(request: RefundRequest, case: Case, now: datetime) -> Claim | Ours |
         return Close(outcome=Outcome.NEEDS_HUMAN, reason=Reason.PAYMENT_UNKNOWN, explanation=words)
     made = case.find_ours(request_scope(request.environment, request.order_id, request.request_id))
     if made is not None:
-        return made
+        return _earlier(request, order, made)
     if payment.disputed:
         return disputed(payment)
     if _outside_window(order, case.policy, now):
@@ -83,6 +83,20 @@ def _claim(request: RefundRequest, order: Order, payment: Payment) -> Claim | Cl
         words = f"{amount} was asked for, and {refundable} can be refunded."
         return _declined(Reason.AMOUNT_ABOVE_REFUNDABLE, words)
     return Claim(amount=amount, known_refunds=tuple(refund.id for refund in payment.refunds))
+
+
+def _earlier(request: RefundRequest, order: Order, made: Ours | Close) -> Ours | Close:
+    """A refund that an earlier run of this request made: it may not be more than was asked for."""
+    if isinstance(made, Close) or request.amount is None:
+        return made
+    try:
+        asked = parse_amount(request.amount).in_currency(order.total.currency)
+    except MoneyError as error:
+        return _declined(Reason.AMOUNT_INVALID, f"The amount is wrong: {error}.")
+    if made.refund.amount.amount_minor <= asked.amount_minor:
+        return made
+    words = f"This request made refund {made.refund.id} of {made.refund.amount}, more than {asked}."
+    return Close(outcome=Outcome.NEEDS_HUMAN, reason=Reason.REFUND_CONTRADICTORY, explanation=words)
 
 
 def _nothing_left(order: Order, payment: Payment) -> Close:

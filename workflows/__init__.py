@@ -1,1 +1,1 @@
-"""The refund run: every branch of the story, deterministic."""
+"""Deterministic workflow code: it branches and waits; every effect is an Activity."""

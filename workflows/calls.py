@@ -1,0 +1,212 @@
+"""How each Activity is called: time-outs and retries, each with its reason.
+
+A call whose Activity gives up for good comes back as None: an outage is a state that the run deals
+with, not an exception that fails it. Start-to-close times are longer than the time-outs of the
+clients inside (5 to 40 seconds), so that a client's own answer arrives first.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from typing import Any, TypeVar
+
+from temporalio import workflow
+from temporalio.common import RetryPolicy
+from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_exception
+
+with workflow.unsafe.imports_passed_through():
+    from activities.interfaces import (
+        AgentActivities,
+        CaseActivities,
+        CaseQuery,
+        MailActivities,
+        PaymentActivities,
+        RefundAttempt,
+        RefundOrder,
+        RefundQuery,
+        RefundReading,
+        StatementActivities,
+        StatementCheck,
+        StatementVerdict,
+        ToolQuery,
+    )
+    from domain.agent import ModelAnswer, ModelRequest, ToolResult
+    from domain.case import Case
+    from domain.mail import MailOrder, MailReceipt
+    from domain.models import Refund
+
+Answer = TypeVar("Answer")
+GaveUp = Callable[[str], None]
+
+# Outages of the outside last minutes to hours. One minute between attempts keeps a refund prompt
+# after an outage; more often would only add load to a system that is trying to come back.
+PATIENT = RetryPolicy(
+    initial_interval=timedelta(seconds=1),
+    backoff_coefficient=2.0,
+    maximum_interval=timedelta(minutes=1),
+)
+# Facts at the start: after a day without them a person takes over.
+FACTS_PATIENCE = timedelta(hours=24)
+# The re-check: a directory that is down means wait, never "allowed" (wso2/product-is#25308).
+RECHECK_PATIENCE = timedelta(days=7)
+# A decision that cannot be checked for a day is refused as such, and its sender sees it.
+VERIFY_PATIENCE = timedelta(hours=24)
+# After an hour of not knowing, a person is told (design, section 5, step 6).
+REFUND_PATIENCE = timedelta(hours=1)
+# One reading of a refund; verification comes again on its own timers.
+READING_PATIENCE = timedelta(hours=1)
+# A mail may wait for a mail server over a weekend.
+MAIL_PATIENCE = timedelta(days=3)
+# The model's tools are local activities: a longer one would hold the workflow task.
+TOOL_PATIENCE = timedelta(seconds=5)
+
+READ_ATTEMPT = timedelta(seconds=30)
+REFUND_ATTEMPT = timedelta(seconds=60)
+MAIL_ATTEMPT = timedelta(seconds=60)
+# A model takes its time for a long answer.
+MODEL_ATTEMPT = timedelta(seconds=90)
+
+
+async def read_case(
+    query: CaseQuery, summary: str, patience: timedelta, gave_up: GaveUp
+) -> Case | None:
+    """Read all facts; None after the patience: they are not to be had."""
+    return await _answer_or_none(
+        workflow.execute_activity_method(
+            CaseActivities.read_case,
+            query,
+            start_to_close_timeout=READ_ATTEMPT,
+            schedule_to_close_timeout=patience,
+            retry_policy=PATIENT,
+            summary=summary,
+        ),
+        gave_up,
+    )
+
+
+async def ask_model(
+    request: ModelRequest, summary: str, patience: timedelta, gave_up: GaveUp
+) -> ModelAnswer | None:
+    """Ask the model once; None after the patience: a person decides without it."""
+    return await _answer_or_none(
+        workflow.execute_activity_method(
+            AgentActivities.ask_model,
+            request,
+            start_to_close_timeout=MODEL_ATTEMPT,
+            schedule_to_close_timeout=patience,
+            retry_policy=PATIENT,
+            summary=summary,
+        ),
+        gave_up,
+    )
+
+
+_TOOLS: dict[str, Callable[[Any, ToolQuery], Awaitable[ToolResult]]] = {
+    "look_up_order": AgentActivities.look_up_order,
+    "read_policy": AgentActivities.read_policy,
+    "past_refunds": AgentActivities.past_refunds,
+}
+
+
+async def run_tool(query: ToolQuery) -> ToolResult:
+    """Run a read-only tool; a tool that fails tells the model so."""
+    tool = _TOOLS.get(query.call.tool)
+    if tool is None:
+        return ToolResult(call_id=query.call.call_id, content="There is no such tool.")
+    result = await _answer_or_none(
+        workflow.execute_local_activity_method(
+            tool,
+            query,
+            schedule_to_close_timeout=TOOL_PATIENCE,
+            retry_policy=RetryPolicy(
+                initial_interval=timedelta(milliseconds=200), maximum_attempts=3
+            ),
+        ),
+        lambda why: None,
+    )
+    return result or ToolResult(call_id=query.call.call_id, content="Not available right now.")
+
+
+async def verify_statement(
+    check: StatementCheck, summary: str, gave_up: GaveUp
+) -> StatementVerdict | None:
+    """Have a signed statement checked; None after a day: it could not be checked."""
+    return await _answer_or_none(
+        workflow.execute_activity_method(
+            StatementActivities.verify_statement,
+            check,
+            start_to_close_timeout=READ_ATTEMPT,
+            schedule_to_close_timeout=VERIFY_PATIENCE,
+            retry_policy=PATIENT,
+            summary=summary,
+        ),
+        gave_up,
+    )
+
+
+async def make_refund(order: RefundOrder, gave_up: GaveUp) -> RefundAttempt | None:
+    """None means that it is *not known* whether the refund was made."""
+    return await _answer_or_none(
+        workflow.execute_activity_method(
+            PaymentActivities.make_refund,
+            order,
+            start_to_close_timeout=REFUND_ATTEMPT,
+            schedule_to_close_timeout=REFUND_PATIENCE,
+            retry_policy=PATIENT,
+            summary=f"Refund {order.amount} of order {order.order_id}",
+        ),
+        gave_up,
+    )
+
+
+async def read_refund(environment: str, refund: Refund, gave_up: GaveUp) -> RefundReading | None:
+    """Read a refund back; None after an hour: no news, which says nothing about the money."""
+    return await _answer_or_none(
+        workflow.execute_activity_method(
+            PaymentActivities.read_refund,
+            RefundQuery(environment=environment, refund_id=refund.id),
+            start_to_close_timeout=READ_ATTEMPT,
+            schedule_to_close_timeout=READING_PATIENCE,
+            retry_policy=PATIENT,
+            summary=f"Read {refund.id} back from the provider",
+        ),
+        gave_up,
+    )
+
+
+async def send_mail(order: MailOrder, gave_up: GaveUp) -> MailReceipt | None:
+    """Send a mail once; None after the patience: it is not known to have been delivered."""
+    return await _answer_or_none(
+        workflow.execute_activity_method(
+            MailActivities.send_mail,
+            order,
+            start_to_close_timeout=MAIL_ATTEMPT,
+            schedule_to_close_timeout=MAIL_PATIENCE,
+            retry_policy=PATIENT,
+            summary=f"Mail: {order.purpose.value.replace('_', ' ')}",
+        ),
+        gave_up,
+    )
+
+
+async def _answer_or_none(call: Awaitable[Answer], gave_up: GaveUp) -> Answer | None:
+    try:
+        return await call
+    except ActivityError as error:
+        task = asyncio.current_task()
+        if is_cancelled_exception(error) and task is not None and task.cancelling():
+            # The step was dropped for a withdrawal: that is no answer of the outside.
+            raise asyncio.CancelledError from error
+        gave_up(_why(error))
+        return None
+
+
+def _why(error: ActivityError) -> str:
+    cause = error.cause
+    if isinstance(cause, ApplicationError):
+        return f"{cause.type}: {cause.message}"
+    # A time-out says what it was; the last attempt's own error, if any, stands behind it.
+    last = cause.__cause__ if cause is not None else None
+    if isinstance(last, ApplicationError):
+        return f"gave up after {last.type}: {last.message}"
+    return "gave up: no answer in time"

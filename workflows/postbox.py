@@ -1,0 +1,43 @@
+"""Mails go out beside the story: a mail server that is down never holds up the money."""
+
+import asyncio
+
+from temporalio import workflow
+
+with workflow.unsafe.imports_passed_through():
+    from domain.mail import MailOrder, MailPurpose, MailState
+
+from workflows import calls, notices
+from workflows.state import RunState
+
+
+class Postbox:
+    """Sends mails as tasks of their own; every mail gets its row in the trail."""
+
+    def __init__(self) -> None:
+        self._deliveries: list[asyncio.Task[None]] = []
+
+    def send(self, state: RunState, orders: list[MailOrder]) -> None:
+        for order in orders:
+            self._deliveries.append(asyncio.create_task(self._deliver(state, order)))
+
+    async def empty(self) -> None:
+        """Wait until every mail is sent or given up; bounded by `calls.MAIL_PATIENCE`."""
+        await workflow.wait_condition(lambda: all(task.done() for task in self._deliveries))
+        for task in self._deliveries:
+            await task
+        self._deliveries.clear()
+
+    async def _deliver(self, state: RunState, order: MailOrder) -> None:
+        what = order.purpose.value
+        to = ", ".join(contact.address for contact in order.to) or "operations"
+        receipt = await calls.send_mail(
+            order, lambda why: state.note("mail_given_up", f"{what}: {why}", who=to)
+        )
+        if receipt is not None:
+            detail = f"{what} {receipt.detail}".strip()
+            state.note(f"mail_{receipt.state.value}", detail, who=to)
+        undelivered = receipt is None or receipt.state is MailState.REFUSED
+        if undelivered and order.purpose is not MailPurpose.ALERT:
+            words = f"The mail {what!r} could not be delivered to {to}; the refund goes on."
+            self.send(state, notices.alert(state, f"undelivered.{what}", words))

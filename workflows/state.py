@@ -1,0 +1,210 @@
+"""All that a run remembers, and how it shows itself."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from temporalio import workflow
+from temporalio.common import SearchAttributeKey, SearchAttributeUpdate
+
+with workflow.unsafe.imports_passed_through():
+    from domain import names
+    from domain.case import Case
+    from domain.models import (
+        Assessment,
+        Contact,
+        Proposal,
+        Refund,
+        RefundRequest,
+        Stage,
+        TokenUsage,
+    )
+    from domain.outcomes import Close, Reason
+    from domain.policy import Claim
+    from domain.trail import DETAIL_LIMIT, Entry, Refusal, RunStatus, Trail
+
+STAGE = SearchAttributeKey.for_keyword(names.ATTRIBUTE_STAGE)
+OUTCOME = SearchAttributeKey.for_keyword(names.ATTRIBUTE_OUTCOME)
+WAITS_FOR = SearchAttributeKey.for_keyword(names.ATTRIBUTE_WAITS_FOR)
+CURRENCY = SearchAttributeKey.for_keyword(names.ATTRIBUTE_CURRENCY)
+AMOUNT_MINOR = SearchAttributeKey.for_int(names.ATTRIBUTE_AMOUNT_MINOR)
+DEADLINE = SearchAttributeKey.for_datetime(names.ATTRIBUTE_DEADLINE)
+
+
+@dataclass(frozen=True)
+class Approval:
+    """A decision to approve that counts, with its proof for the re-check."""
+
+    person: Contact
+    token: str
+
+
+@dataclass(frozen=True)
+class Withdrawal:
+    by: str
+    reason: Reason
+    comment: str
+
+
+@dataclass
+class RunState:
+    """The run's memory. Every change is made by the story or by the clerk, never by a handler."""
+
+    request: RefundRequest
+    stage: Stage = Stage.INVESTIGATING
+    accepted: bool = False
+    case: Case | None = None
+    claim: Claim | None = None
+    assessment: Assessment | None = None
+    proposal: Proposal | None = None
+    changed: str = ""
+    deadline: datetime | None = None
+    approvals: list[Approval] = field(default_factory=list)
+    rejection: Close | None = None
+    withdrawal: Withdrawal | None = None
+    told_customer: bool = False
+    """Whether the customer has been told that the request is under review."""
+    lost_approvals: int = 0
+    """How often an approval lost its right before the money."""
+    counted: set[str] = field(default_factory=set)
+    refund: Refund | None = None
+    maybe_sent: bool = False
+    """Whether a refund may have reached the provider: from then on "not refunded" needs a look."""
+    closed: Close | None = None
+    usage: TokenUsage = field(default_factory=TokenUsage)
+    trail: Trail = field(default_factory=Trail)
+
+    @property
+    def scope(self) -> str:
+        return names.request_scope(
+            self.request.environment, self.request.order_id, self.request.request_id
+        )
+
+    def key(self, purpose: str) -> str:
+        return names.idempotency_key(self.scope, purpose)
+
+    @property
+    def decided(self) -> bool:
+        """Whether the proposal has all the approvals that it needs, or one rejection."""
+        if self.proposal is None:
+            return False
+        return self.rejection is not None or len(self.approvals) >= self.proposal.approvals_needed
+
+    @property
+    def past_withdrawal(self) -> bool:
+        """Whether a withdrawal would come too late to be true."""
+        return self.stage in (Stage.REFUNDING, Stage.VERIFYING, Stage.CLOSED)
+
+    def note(
+        self,
+        what: str,
+        detail: str = "",
+        *,
+        who: str = "",
+        message_id: str = "",
+        refusal: Refusal | None = None,
+    ) -> None:
+        """Add a row to the trail, and show it to whoever looks at the run in the Web UI."""
+        self.trail.add(
+            Entry(
+                at=workflow.now(),
+                what=what,
+                detail=_clip(detail, DETAIL_LIMIT),
+                who=_clip(who, 254),
+                message_id=message_id,
+                refusal=refusal,
+            )
+        )
+        workflow.set_current_details(self._details())
+
+    def enter(self, stage: Stage) -> None:
+        self.stage = stage
+        workflow.set_current_details(self._details())
+
+    def begin_round(self, proposal: Proposal, deadline: datetime) -> None:
+        """A new proposal: nothing that was said about an older one carries over."""
+        self.proposal = proposal
+        self.deadline = deadline
+        self.approvals.clear()
+        self.rejection = None
+
+    def lose_approvals(self, why: str) -> None:
+        """Back to waiting for the same proposal, under the same deadline."""
+        self.approvals.clear()
+        self.lost_approvals += 1
+        self.changed = why
+        self.note("approval_lost", why)
+
+    def show_waiting(self) -> None:
+        if self.proposal is None or self.deadline is None or not self.request.search_attributes:
+            return
+        workflow.upsert_search_attributes(
+            [
+                STAGE.value_set(Stage.AWAITING_APPROVAL.value),
+                WAITS_FOR.value_set("manager"),
+                CURRENCY.value_set(self.proposal.amount.currency),
+                AMOUNT_MINOR.value_set(self.proposal.amount.amount_minor),
+                DEADLINE.value_set(self.deadline),
+            ]
+        )
+
+    def show_closed(self, close: Close) -> None:
+        if not self.request.search_attributes:
+            return
+        updates: list[SearchAttributeUpdate[Any]] = [
+            STAGE.value_set(Stage.CLOSED.value),
+            OUTCOME.value_set(close.outcome.value),
+            WAITS_FOR.value_unset(),
+        ]
+        if self.proposal is not None:
+            # An approval-free refund never waited, so its amount is not set yet.
+            updates.append(CURRENCY.value_set(self.proposal.amount.currency))
+            updates.append(AMOUNT_MINOR.value_set(self.proposal.amount.amount_minor))
+        workflow.upsert_search_attributes(updates)
+
+    def status(self, now: datetime) -> RunStatus:
+        return RunStatus(
+            order_id=self.request.order_id,
+            request_id=self.request.request_id,
+            requester=self.request.requester,
+            environment=self.request.environment,
+            stage=self.stage,
+            accepted=self.accepted,
+            outcome=self.closed.outcome if self.closed else None,
+            reason=self.closed.reason if self.closed else "",
+            explanation=self.closed.explanation if self.closed else "",
+            round=self.proposal.round if self.proposal else 0,
+            proposal=self.proposal,
+            assessment=self.assessment,
+            deadline=self.deadline,
+            now=now,
+            refund=self.refund,
+            asked=self.claim.amount if self.claim else None,
+            trail=self.trail.entries,
+            refused=dict(self.trail.refused),
+            usage=self.usage,
+        )
+
+    def _details(self) -> str:
+        lines = [f"**Order {self.request.order_id}**: {self.stage.value.replace('_', ' ')}"]
+        if self.proposal is not None:
+            lines.append(f"- amount: {self.proposal.amount}, round {self.proposal.round}")
+            lines.append(f"- proposal: `{self.proposal.proposal_id}`")
+        if self.deadline is not None and self.stage is Stage.AWAITING_APPROVAL:
+            lines.append(f"- decide until {self.deadline:%Y-%m-%d %H:%M} UTC")
+        if self.closed is not None:
+            lines.append(f"- outcome: **{self.closed.outcome.value}** ({self.closed.reason.value})")
+        lines.extend(
+            f"- {entry.at:%m-%d %H:%M:%S} {entry.what}: {_plain(entry.detail)}"
+            for entry in self.trail.entries[-12:]
+        )
+        return "\n".join(lines)
+
+
+def _clip(text: str, limit: int) -> str:
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def _plain(text: str) -> str:
+    """Words of customers and models must not become links or markup in the Web UI."""
+    return "".join(" " if char in "[]()<>`*_#!|\\\n\r" else char for char in text)[:160]
