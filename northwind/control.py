@@ -18,6 +18,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from northwind import idempotency, mail
 from northwind.books import read_books
 from northwind.clock import instant_text
 from northwind.documents import (
@@ -31,7 +32,6 @@ from northwind.documents import (
     keep,
 )
 from northwind.faults import FaultRow
-from northwind.mail import set_knows_keys
 from northwind.orders import find_order
 from northwind.payment_objects import PaymentError
 from northwind.payments import (
@@ -61,8 +61,8 @@ class ClockChange(Body):
     advance_seconds: float | None = None
 
 
-class MailChange(Body):
-    """Whether the mail server heeds the key header."""
+class KeysChange(Body):
+    """Whether a system heeds idempotency keys."""
 
     knows_keys: StrictBool
 
@@ -126,6 +126,7 @@ class Control:
             get("/control/clock", self._clock),
             post("clock", self._set_clock),
             post("mail", self._mail),
+            post("payments", self._payments),
             post("refunds/{id}", self._move_refund),
             post("payments/{id}", self._change_payment),
             post("hand_refund", self._hand_refund),
@@ -163,9 +164,15 @@ class Control:
         return {"now": instant_text(self._systems.clock.now())}
 
     async def _mail(self, request: Request) -> Any:
-        change = MailChange.model_validate_json(await request.body())
+        change = KeysChange.model_validate_json(await request.body())
         with self._systems.store.transaction() as db:
-            set_knows_keys(db, change.knows_keys)
+            mail.set_knows_keys(db, change.knows_keys)
+        return change.model_dump()
+
+    async def _payments(self, request: Request) -> Any:
+        change = KeysChange.model_validate_json(await request.body())
+        with self._systems.store.transaction() as db:
+            idempotency.set_knows_keys(db, change.knows_keys)
         return change.model_dump()
 
     async def _move_refund(self, request: Request) -> Any:

@@ -94,6 +94,21 @@ class Faults:
     def __init__(self, store: Store) -> None:
         """Keep the plan in the company's database, so that it outlives the process."""
         self._store = store
+        self._closing = asyncio.Event()
+
+    def close(self) -> None:
+        """End all delays, for the company is closing."""
+        self._closing.set()
+
+    async def wait(self, plan: Plan) -> bool:
+        """Wait out the plan's delay; False when the company closed meanwhile."""
+        if not plan.delay:
+            return True
+        try:
+            await asyncio.wait_for(self._closing.wait(), plan.delay)
+        except TimeoutError:
+            return True
+        return False
 
     def add(self, rows: Sequence[FaultRow]) -> None:
         """Set more rows; each counts calls from now on."""
@@ -159,6 +174,7 @@ def plain_error(status: int) -> Response:
 
 
 async def suffer(
+    faults: Faults,
     plan: Plan,
     act: Callable[[], Response],
     *,
@@ -166,8 +182,8 @@ async def suffer(
     pretend: Callable[[], Response] | None = None,
 ) -> Response:
     """Answer a request as the plan says; `act` does it, `pretend` answers without doing it."""
-    if plan.delay:
-        await asyncio.sleep(plan.delay)
+    if not await faults.wait(plan):
+        return DroppedConnection()
     fault = plan.fault
     if fault is None or fault.stored:
         # A stored failure is remembered under the request's key: `act` sees to it.

@@ -8,9 +8,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from northwind.payment_objects import Answer, PaymentError
+from northwind.store import read_setting, write_setting
 
 KEPT_SECONDS = 24 * 3600
 MAX_KEY_LENGTH = 255
+KNOWS_KEYS = "payments_know_keys"
 
 
 @dataclass(frozen=True)
@@ -64,9 +66,10 @@ def once(
     """Execute the request, or replay what its key's first request was answered.
 
     Effect and stored answer are one transaction of the caller: a killed process leaves both or
-    neither. Raises PaymentError when the key was first used with other parameters.
+    neither. Raises PaymentError when the key was first used with other parameters, and what
+    `execute` raises; then nothing is stored.
     """
-    if request.key is None:
+    if request.key is None or read_setting(db, KNOWS_KEYS) == "no":
         return execute()
     db.execute("delete from idempotency_keys where created <= ?", (now - KEPT_SECONDS,))
     stored = db.execute("select * from idempotency_keys where key = ?", (request.key,)).fetchone()
@@ -88,6 +91,11 @@ def once(
         ),
     )
     return answer
+
+
+def set_knows_keys(db: sqlite3.Connection, known: bool) -> None:
+    """Make the provider replay answers, or be one that forgets a key with its answer."""
+    write_setting(db, KNOWS_KEYS, "yes" if known else "no")
 
 
 def _mismatch(key: str) -> PaymentError:

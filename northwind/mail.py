@@ -4,10 +4,11 @@ import asyncio
 import email
 import email.policy
 import json
+import socket
 import sqlite3
 from email.message import EmailMessage
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 from aiosmtpd.smtp import SMTP, Envelope, Session
 
@@ -23,6 +24,7 @@ KEPT_SECONDS = 24 * 3600
 KNOWS_KEYS = "mail_knows_keys"
 LARGEST_MESSAGE_BYTES = 10 * 1024 * 1024
 ACCEPTED = "250 OK"
+CLOSING = "421 Service closing"
 
 
 def knows_keys(db: sqlite3.Connection) -> bool:
@@ -116,7 +118,7 @@ class MailHandler:
         """Deliver into the company's database."""
         self._systems = systems
         self._plans: WeakKeyDictionary[Session, Plan] = WeakKeyDictionary()
-        self._deliveries: set[asyncio.Task[None]] = set()
+        self._deliveries: set[asyncio.Task[bool]] = set()
 
     async def handle_MAIL(  # noqa: N802 (the name that aiosmtpd looks for)
         self,
@@ -143,7 +145,8 @@ class MailHandler:
         """Take a recipient, or refuse it where the plan says so."""
         plan = self._plans[session]
         if plan.fault is not None and plan.fault.stage == "rcpt":
-            await asyncio.sleep(plan.delay)
+            if not await self._systems.faults.wait(plan):
+                return CLOSING
             return await self._go_wrong(server, plan.fault)
         envelope.rcpt_tos.append(address)
         envelope.rcpt_options.extend(options)
@@ -158,22 +161,24 @@ class MailHandler:
         delivery = asyncio.create_task(self._deliver(plan, envelope))
         self._deliveries.add(delivery)
         delivery.add_done_callback(self._deliveries.discard)
-        await asyncio.shield(delivery)
+        if not await asyncio.shield(delivery):
+            return CLOSING
         return ACCEPTED if plan.fault is None else await self._go_wrong(server, plan.fault)
 
-    async def _deliver(self, plan: Plan, envelope: Envelope) -> None:
-        await asyncio.sleep(plan.delay)
+    async def _deliver(self, plan: Plan, envelope: Envelope) -> bool:
+        if not await self._systems.faults.wait(plan):
+            return False
         if plan.fault is None or plan.fault.what == "drop_after":
             with self._systems.store.transaction() as db:
                 deliver(db, envelope, self._systems.clock.now().timestamp())
+        return True
 
     async def _go_wrong(self, server: SMTP, fault: FaultRow) -> str:
         match fault.what:
             case "ok_without_effect":
                 return ACCEPTED
             case "drop_before" | "drop_after":
-                if isinstance(server.transport, asyncio.Transport):
-                    server.transport.abort()
+                _cut(server)
                 # The lost connection ends the session's task: nothing is sent after this.
                 await asyncio.get_running_loop().create_future()
                 return ACCEPTED
@@ -182,12 +187,38 @@ class MailHandler:
                 return f"{status} {fault.body or 'Requested action not taken'}"
 
 
-def protocol(handler: MailHandler) -> SMTP:
-    """The protocol of one SMTP connection."""
-    return SMTP(
-        handler,
-        data_size_limit=LARGEST_MESSAGE_BYTES,
-        enable_SMTPUTF8=True,
-        hostname="mail.northwind.example",
-        ident="Northwind",
-    )
+class MailServer:
+    """The SMTP side of the mail server, on the running event loop."""
+
+    def __init__(self, systems: Systems) -> None:
+        """Deliver into the company's database."""
+        self._handler = MailHandler(systems)
+        self._connections: WeakSet[SMTP] = WeakSet()
+
+    async def serve(self, listener: socket.socket) -> None:
+        """Take connections from the listening socket until `close` is called."""
+        self._server = await asyncio.get_running_loop().create_server(
+            self._connection, sock=listener
+        )
+
+    def close(self) -> None:
+        """Take no more connections, and cut those that are open."""
+        self._server.close()
+        for connection in list(self._connections):
+            _cut(connection)
+
+    def _connection(self) -> SMTP:
+        connection = SMTP(
+            self._handler,
+            data_size_limit=LARGEST_MESSAGE_BYTES,
+            enable_SMTPUTF8=True,
+            hostname="mail.northwind.example",
+            ident="Northwind",
+        )
+        self._connections.add(connection)
+        return connection
+
+
+def _cut(connection: SMTP) -> None:
+    if isinstance(connection.transport, asyncio.Transport):
+        connection.transport.abort()

@@ -95,8 +95,10 @@ class ModelApi:
 
     async def _chat(self, request: Request) -> Response:
         body = await request.body()
+        faults = self._systems.faults
         return await suffer(
-            self._systems.faults.take("chat"),
+            faults,
+            faults.take("chat"),
             lambda: self._answer(request, body),
             error=model_error,
         )

@@ -82,4 +82,5 @@ class RecordsApi:
                 body, status = read(db)
             return JSONResponse(body, status)
 
-        return await suffer(self._systems.faults.take(operation), act)
+        faults = self._systems.faults
+        return await suffer(faults, faults.take(operation), act)

@@ -138,12 +138,12 @@ class PaymentApi:
         plan = self._systems.faults.take("refunds.create")
 
         def execute(db: sqlite3.Connection) -> Answer:
-            asked = read_refund_request(pairs)
             now = self._systems.clock.now().timestamp()
             if plan.fault is not None and plan.fault.stored:
                 failure = _stored_failure(plan.fault)
                 return once(db, now, keyed, lambda: failure)
-            return once(db, now, keyed, lambda: create_refund(db, asked, now))
+            # A form that is wrong is refused inside: it raises, and so the key stays unused.
+            return once(db, now, keyed, lambda: create_refund(db, read_refund_request(pairs), now))
 
         def pretend(db: sqlite3.Connection) -> Answer:
             return pretend_refund(
@@ -155,6 +155,7 @@ class PaymentApi:
             # The key is held through a delay: a second request meets a first that is in flight.
             with self._systems.held.hold(keyed):
                 return await suffer(
+                    self._systems.faults,
                     plan,
                     lambda: self._respond(execute, keyed),
                     error=payment_error,
@@ -176,6 +177,7 @@ class PaymentApi:
         except PaymentError as refused:
             return _respond_error(refused, keyed)
         return await suffer(
+            self._systems.faults,
             plan,
             lambda: self._respond(lambda db: Answer(200, read(db)), keyed),
             error=payment_error,

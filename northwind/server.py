@@ -20,14 +20,14 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from northwind import app
 from northwind.books import read_books
 from northwind.faults import FaultRow
-from northwind.mail import MailHandler, protocol
+from northwind.mail import MailServer
 from northwind.seed import seed_once
-from northwind.systems import KEYS, Systems, open_systems
+from northwind.systems import DATABASE, KEYS, Systems, open_systems
 from northwind.wire import Peer
 
 LOOPBACK = "127.0.0.1"
 LOCK = "company.lock"
-# Requests that a fault delays are cut short after this, so that SIGTERM ends the process soon.
+# Requests that are still under way are cut short after this, so that SIGTERM soon ends the process.
 SHUTDOWN_SECONDS = 1
 
 
@@ -96,7 +96,7 @@ class Company:
     async def _open(self) -> None:
         self.data.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._stack.enter_context(_lock(self.data / LOCK))
-        self.systems: Systems = open_systems(self.data)
+        self.systems: Systems = open_systems(self.data / DATABASE)
         self._stack.callback(self.systems.store.close)
         seed_once(self.systems, self.data)
         self.systems.faults.add_missing(self._faults)
@@ -107,10 +107,8 @@ class Company:
         await self._serve_http(http)
 
     async def _serve_mail(self, listener: socket.socket) -> None:
-        handler = MailHandler(self.systems)
-        server = await asyncio.get_running_loop().create_server(
-            lambda: protocol(handler), sock=listener
-        )
+        server = MailServer(self.systems)
+        await server.serve(listener)
         self._stack.callback(server.close)
 
     async def _serve_http(self, listener: socket.socket) -> None:
@@ -122,12 +120,15 @@ class Company:
             log_config=None,
             access_log=False,
             server_header=False,
+            # The peer is the real one, whatever a request says of itself: a cut must hit it.
+            proxy_headers=False,
             timeout_graceful_shutdown=SHUTDOWN_SECONDS,
         )
         self._server = _Server(config)
         serving = asyncio.create_task(self._server.serve(sockets=[listener]))
 
         async def stop() -> None:
+            self.systems.faults.close()
             self._server.should_exit = True
             await serving
 

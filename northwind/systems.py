@@ -22,7 +22,7 @@ class Systems:
     held: HeldKeys = field(default_factory=HeldKeys)
 
 
-def open_systems(data: Path) -> Systems:
-    """Open the company's database in the folder `data`, which must exist."""
-    store = Store(data / DATABASE)
+def open_systems(database: Path) -> Systems:
+    """Open the company's database, which is made if it is not there."""
+    store = Store(database)
     return Systems(store, Clock(store), Faults(store))
