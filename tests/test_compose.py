@@ -6,6 +6,7 @@ import asyncio
 import os
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -113,6 +114,26 @@ def test_the_scripts_are_shell() -> None:
     assert {"temporal-schema", "temporal-namespace"} == set(scripts(COMPOSE.read_text()))
     for script in scripts(COMPOSE.read_text()).values():
         subprocess.run(["sh", "-n", "-c", script], check=True)
+
+
+def test_the_image_gets_every_package() -> None:
+    """What the Dockerfile copies exists, reaches the builder and holds all packages."""
+    copied = {
+        source
+        for row in (ROOT / "Dockerfile").read_text().splitlines()
+        if row.startswith("COPY ")
+        for source in row.split()[1:-1]
+    }
+    let_through = {
+        row.removeprefix("!")
+        for row in (ROOT / ".dockerignore").read_text().splitlines()
+        if row.startswith("!")
+    }
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    packages = set(project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"])
+    assert copied == packages | {"LICENSE", "pyproject.toml", "requirements.lock"}
+    assert let_through == copied
+    assert [name for name in copied if not (ROOT / name).exists()] == []
 
 
 async def test_the_namespace_is_what_the_workers_need() -> None:
