@@ -1,0 +1,1 @@
+"""Tests of the pure part: what is allowed, who may, how much."""
