@@ -15,6 +15,7 @@ from temporalio.api.operatorservice.v1 import ListSearchAttributesRequest
 from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
 from temporalio.testing import WorkflowEnvironment
 
+from activities.ledger import Ledger
 from domain.names import ATTRIBUTE_TYPES
 from tests.compose_checks import ROOT, mistakes, own_environments, scripts
 from workers.settings import load_settings
@@ -97,7 +98,7 @@ def test_each_check_can_fail(old: str, new: str, mistake: str) -> None:
 
 
 def test_the_settings_take_every_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the file hands to our processes is accepted by their settings, value by value."""
+    """What the file hands to our processes is accepted by their settings and by the ledger."""
     environments = own_environments(COMPOSE.read_text(), "0123abcd")
     assert {"company", "refund", "worker"} == set(environments)
     for name in [key for key in os.environ if key.startswith("NORTHWIND_")]:
@@ -106,7 +107,9 @@ def test_the_settings_take_every_environment(monkeypatch: pytest.MonkeyPatch) ->
         with monkeypatch.context() as patch:
             for key, value in environment.items():
                 patch.setenv(key, value)
-            load_settings()
+            Ledger(load_settings().ledger_url.get_secret_value())
+    shared = environments["worker"]["NORTHWIND_LEDGER_URL"]
+    assert shared == "postgresql://northwind:0123abcd@postgres:5432/ledger"
 
 
 def test_the_scripts_are_shell() -> None:
