@@ -1,0 +1,118 @@
+"""Stripe's objects, as far as this project reads them, and their translation into the domain's.
+
+Stripe counts most currencies in ISO 4217 minor units, and three of them otherwise: króna and
+shilling with two decimals for the sake of old integrations, the ariary without decimals.
+"""
+
+from datetime import UTC, datetime
+from typing import TypeVar
+
+import stripe
+from pydantic import BaseModel, ConfigDict, StrictInt, ValidationError
+
+from domain.errors import BadAnswer
+from domain.models import Payment, Refund
+from domain.money import Money, MoneyError, exponent
+from domain.names import METADATA_KEY
+
+_DECIMALS_AT_STRIPE = {"ISK": 2, "UGX": 2, "MGA": 0}
+# Where Stripe gives no status at all; it counts as money that is gone (`Refund.takes_money`).
+_NO_STATUS = "unknown"
+
+Wire = TypeVar("Wire", bound="WireModel")
+
+
+class WireModel(BaseModel):
+    """Base: what is not listed is of no interest here."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class WireRefund(WireModel):
+    id: str
+    amount: StrictInt
+    currency: str
+    payment_intent: str
+    created: StrictInt
+    status: str | None
+    metadata: dict[str, str] | None = None
+
+    def to_domain(self) -> Refund:
+        """The refund in the domain's words."""
+        return Refund(
+            id=self.id,
+            payment=self.payment_intent,
+            amount=money_of(self.amount, self.currency),
+            status=self.status or _NO_STATUS,
+            created_at=datetime.fromtimestamp(self.created, UTC),
+            key=(self.metadata or {}).get(METADATA_KEY),
+        )
+
+
+class WireCharge(WireModel):
+    amount_captured: StrictInt
+    amount_refunded: StrictInt
+    currency: str
+    disputed: bool
+
+
+class WirePayment(WireModel):
+    id: str
+    currency: str
+    latest_charge: WireCharge | None
+
+    def to_domain(self, refunds: tuple[Refund, ...]) -> Payment:
+        """The payment with its refunds; nothing is captured where there is no charge yet."""
+        charge = self.latest_charge
+        if charge is None:
+            captured, refunded = money_of(0, self.currency), 0
+        else:
+            captured = money_of(charge.amount_captured, charge.currency)
+            refunded = money_of(charge.amount_refunded, charge.currency).amount_minor
+        return Payment(
+            id=self.id,
+            captured=captured,
+            refunded_minor=refunded,
+            disputed=charge is not None and charge.disputed,
+            refunds=refunds,
+        )
+
+
+def read_wire(what: str, answer: stripe.StripeObject, wire: type[Wire]) -> Wire:
+    """Validate an answer.
+
+    Raises:
+        BadAnswer: it does not look as documented.
+    """
+    try:
+        return wire.model_validate(answer.to_dict())
+    except ValidationError as error:
+        place = ".".join(str(part) for part in error.errors(include_input=False)[0]["loc"])
+        raise BadAnswer(f"{what}: an answer of the wrong shape ({place})") from None
+
+
+def money_of(amount: int, currency: str) -> Money:
+    """Money from Stripe's number and its currency in lower case.
+
+    Raises:
+        BadAnswer: a currency that is no current ISO 4217 one, or an amount that cannot be.
+    """
+    try:
+        code = currency.upper()
+        shift = exponent(code) - _DECIMALS_AT_STRIPE.get(code, exponent(code))
+        minor, rest = (amount * 10**shift, 0) if shift >= 0 else divmod(amount, 10**-shift)
+        if rest:
+            raise BadAnswer(f"{amount} of {code} at the provider is no whole amount")
+        return Money(amount_minor=minor, currency=code)
+    except (MoneyError, ValidationError):
+        raise BadAnswer(f"the provider names no amount of money: {amount} {currency!r}") from None
+
+
+def provider_amount(money: Money) -> int | None:
+    """Stripe's number for an amount; None where Stripe cannot express it."""
+    digits = exponent(money.currency)
+    shift = _DECIMALS_AT_STRIPE.get(money.currency, digits) - digits
+    if shift >= 0:
+        return int(money.amount_minor * 10**shift)
+    amount, rest = divmod(money.amount_minor, 10**-shift)
+    return None if rest else amount
