@@ -1,3 +1,4 @@
+# ruff: noqa: RUF001 - letters and digits that look alike are the point here
 """Amounts are exact, and what is no amount is refused with one line."""
 
 from decimal import Decimal
@@ -22,9 +23,7 @@ from tests.domain.build import NOW
 CURRENCIES = st.sampled_from(sorted(_CURRENCIES))
 
 # Where CLDR says how many decimals are in everyday use, and ISO 4217 how many there are.
-FEWER_DECIMALS_IN_CLDR = set(
-    "AFN ALL COP HUF IDR IQD IRR KPW LAK LBP MGA MMK SOS SYP YER".split()
-)
+FEWER_DECIMALS_IN_CLDR = set("AFN ALL COP HUF IDR IQD IRR KPW LAK LBP MGA MMK SOS SYP YER".split())
 
 
 @given(minor=st.integers(1, LARGEST_MINOR), currency=CURRENCIES)
@@ -108,7 +107,18 @@ def test_an_amount_must_fit_the_currency_of_the_order(text: str, currency: str, 
 
 @pytest.mark.parametrize(
     "minor",
-    [42000.0, 0.5, float("nan"), float("inf"), True, "42000", Decimal(42_000), None, -1, 10**12 + 1],
+    [
+        42000.0,
+        0.5,
+        float("nan"),
+        float("inf"),
+        True,
+        "42000",
+        Decimal(42_000),
+        None,
+        -1,
+        10**12 + 1,
+    ],
 )
 def test_minor_units_are_whole_numbers_and_nothing_else(minor: object) -> None:
     """A float, a truth value, text or a negative number never becomes money."""
@@ -123,7 +133,9 @@ def test_no_float_enters_through_json(number: str) -> None:
         Money.model_validate_json(f'{{"amount_minor": {number}, "currency": "USD"}}')
 
 
-@pytest.mark.parametrize("currency", ["usd", "US", "USDD", "", "XXX", "BTC", "ＵＳＤ", "USD\n", None])
+@pytest.mark.parametrize(
+    "currency", ["usd", "US", "USDD", "", "XXX", "BTC", "ＵＳＤ", "USD\n", None]
+)
 def test_an_unknown_currency_is_refused(currency: object) -> None:
     """Money has a current ISO 4217 currency, in capitals."""
     with pytest.raises(ValidationError):

@@ -1,3 +1,4 @@
+# ruff: noqa: RUF001 - letters and digits that look alike are the point here
 """Names on the wire: what may be an id, and that keys are made of ids alone."""
 
 import pytest
