@@ -65,6 +65,8 @@ class Settings(BaseSettings):
     smtp_url: SecretStr = SecretStr("smtp://127.0.0.1:8725")
     """`smtp://`, `smtps://` (TLS from the start) or `smtp+starttls://`, with `user:password@`."""
     mail_from: Address = "refunds@northwind.example"
+    operations: Address = "refund-operations@northwind.example"
+    """Who hears of an alert when the policy, which names them, could not be read."""
 
     payments_url: Literal["", "stripe"] | HttpUrl = _below_company("")
     """Where Stripe's API is; empty or `stripe` for Stripe itself."""

@@ -1,0 +1,157 @@
+"""The worker as a process: connect, poll, and drain on SIGTERM or SIGINT.
+
+Exit codes: 0 after a drain; 2 where a setting is wrong; 5 where Temporal or the ledger cannot be
+reached.
+"""
+
+import asyncio
+import json
+import logging
+import os
+import signal
+import sys
+import time
+from datetime import timedelta
+from typing import Any, TextIO
+
+from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
+from temporalio.client import Client
+from temporalio.envconfig import ClientConfig
+from temporalio.service import RPCError, RPCStatusCode
+
+from domain.errors import Misconfigured, OutsideError
+from domain.names import TASK_QUEUE
+from workers.settings import Settings, SettingsError, load_settings
+from workers.wiring import DATA_CONVERTER, build_activities, build_worker
+
+OK, WRONG_SETTINGS, UNREACHABLE = 0, 2, 5
+# A server that starts together with its workers is up within seconds; one that is not up after this
+# will not be helped by waiting, and whoever runs the worker should hear of it.
+CONNECT_PATIENCE = timedelta(seconds=60)
+_CONNECT_PAUSE_SECONDS = 0.5
+# These tell addresses of people and parts of requests, or every single request.
+_TALKATIVE = ("httpx", "httpcore", "httpx2", "httpcore2", "stripe", "openai", "aiosqlite")
+_log = logging.getLogger("workers")
+
+
+class CannotConnect(Exception):
+    """Temporal did not answer, or does not know the namespace; the message is one line."""
+
+
+def main(out: TextIO = sys.stdout) -> int:
+    """Run a worker with the settings of the environment, and say how it ended."""
+    logging.basicConfig(
+        level=logging.INFO,
+        stream=sys.stderr,
+        format="%(asctime)s %(levelname)s %(name)s %(message)s",
+    )
+    for name in _TALKATIVE:
+        logging.getLogger(name).setLevel(logging.WARNING)
+    try:
+        asyncio.run(_run(load_settings(), _connection(), out))
+    except (SettingsError, Misconfigured) as error:
+        return _end(f"a setting is wrong: {error}", WRONG_SETTINGS)
+    except (CannotConnect, OutsideError) as error:
+        return _end(str(error), UNREACHABLE)
+    return OK
+
+
+def _end(line: str, code: int) -> int:
+    sys.stderr.write(f"worker: {line}\n")
+    return code
+
+
+def _connection() -> dict[str, Any]:
+    """Where Temporal is, by the SDK's own rules.
+
+    Raises:
+        SettingsError: its file or variables are wrong.
+    """
+    try:
+        config: dict[str, Any] = {**ClientConfig.load_client_connect_config()}
+    except (RuntimeError, ValueError, OSError) as error:
+        words = str(error).splitlines()[0][:200]
+        raise SettingsError(f"the connection to Temporal: {words}") from None
+    return {"target_host": "localhost:7233", "namespace": "default", **config}
+
+
+async def _run(settings: Settings, connection: dict[str, Any], out: TextIO) -> None:
+    ended = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, ended.set)
+    async with build_activities(settings) as activities:
+        client = await _connect_or_end(connection, ended)
+        if client is None:
+            return
+        async with build_worker(client, settings, activities):
+            _say_ready(client, settings, out)
+            await ended.wait()
+            _log.info("Draining: no new work, and what runs is finished")
+    _log.info("Drained")
+
+
+async def _connect_or_end(connection: dict[str, Any], ended: asyncio.Event) -> Client | None:
+    """A client, or None where the process was told to end while it waited."""
+    connecting = asyncio.create_task(connect(connection))
+    ending = asyncio.create_task(ended.wait())
+    await asyncio.wait((connecting, ending), return_when=asyncio.FIRST_COMPLETED)
+    ending.cancel()
+    if not connecting.done():
+        connecting.cancel()
+        return None
+    return connecting.result()
+
+
+async def connect(connection: dict[str, Any], patience: timedelta = CONNECT_PATIENCE) -> Client:
+    """Connect to a namespace, and wait for a server that is about to come up.
+
+    Args:
+        connection: Arguments of `temporalio.client.Client.connect`.
+        patience: For how long to try.
+
+    Raises:
+        CannotConnect: there is no server, or no such namespace, within that time.
+    """
+    target, namespace = connection["target_host"], connection["namespace"]
+    gives_up_at = time.monotonic() + patience.total_seconds()
+    told = False
+    while True:
+        try:
+            client = await Client.connect(**connection, data_converter=DATA_CONVERTER)
+            await client.workflow_service.describe_namespace(
+                DescribeNamespaceRequest(namespace=namespace), timeout=timedelta(seconds=5)
+            )
+            return client
+        except (RuntimeError, RPCError) as error:
+            why = _why(error, target, namespace)
+        if time.monotonic() >= gives_up_at:
+            raise CannotConnect(why)
+        if not told:
+            told = True
+            _log.warning("%s; trying for %.0f s", why, patience.total_seconds())
+        await asyncio.sleep(_CONNECT_PAUSE_SECONDS)
+
+
+def _why(error: RuntimeError | RPCError, target: str, namespace: str) -> str:
+    if isinstance(error, RPCError) and error.status is RPCStatusCode.NOT_FOUND:
+        return f"Temporal at {target} has no namespace {namespace}"
+    if isinstance(error, RPCError) and error.status in (
+        RPCStatusCode.UNAUTHENTICATED,
+        RPCStatusCode.PERMISSION_DENIED,
+    ):
+        return f"Temporal at {target} does not let us into namespace {namespace}"
+    return f"Temporal at {target} cannot be reached"
+
+
+def _say_ready(client: Client, settings: Settings, out: TextIO) -> None:
+    """One line for whoever waits for this worker."""
+    ready = {
+        "polling": TASK_QUEUE,
+        "namespace": client.namespace,
+        "environment": settings.environment,
+        "identity": client.identity,
+        "pid": os.getpid(),
+    }
+    out.write(f"{json.dumps(ready)}\n")
+    out.flush()
