@@ -144,7 +144,7 @@ class Faults:
         """Count a call to an operation, and say what is to go wrong in it."""
         delay = 0.0
         fault: FaultRow | None = None
-        with self._store.transaction() as db:
+        with self._store.transaction(forced=False) as db:
             db.execute(
                 "insert into calls (operation, count) values (?, 1)"
                 " on conflict (operation) do update set count = count + 1",

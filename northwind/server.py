@@ -94,7 +94,10 @@ class Company:
             return read_books(db)
 
     async def _open(self) -> None:
-        self.data.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            self.data.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise CannotStart(f"cannot use the data folder: {error}") from error
         self._stack.enter_context(_lock(self.data / LOCK))
         self.systems: Systems = open_systems(self.data / DATABASE)
         self._stack.callback(self.systems.store.close)
@@ -198,10 +201,10 @@ async def _run(options: argparse.Namespace, faults: list[FaultRow], out: IO[str]
     )
     async with company:
         ready = json.dumps({"http": company.http_url, "smtp": company.smtp_url, "pid": os.getpid()})
-        out.write(f"{ready}\n")
-        out.flush()
         if options.ready_file is not None:
             write_whole(options.ready_file, ready)
+        out.write(f"{ready}\n")
+        out.flush()
         await ended.wait()
     return 0
 

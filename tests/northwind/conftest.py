@@ -8,7 +8,7 @@ import pytest
 import stripe
 
 from northwind.server import Company
-from tests.northwind.support import PATIENCE, payments_at
+from tests.northwind.support import client_of, payments_at
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ async def company(tmp_path: Path) -> AsyncIterator[Company]:
 @pytest.fixture
 async def http(company: Company) -> AsyncIterator[httpx.AsyncClient]:
     """A client for everything that the company serves over HTTP."""
-    async with httpx.AsyncClient(base_url=company.http_url, timeout=PATIENCE) as client:
+    async with client_of(company.http_url) as client:
         yield client
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import ssl
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -17,8 +18,15 @@ import stripe
 from northwind.mail import KEY_HEADER
 from northwind.payment_api import API_KEY
 
+# Reading the certificates takes longer than most tests do, and none of them needs any.
+NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 # How long a test waits for what must happen soon, in seconds.
 PATIENCE = 20.0
+
+
+def client_of(url: str) -> httpx.AsyncClient:
+    """A client for everything that the company serves over HTTP."""
+    return httpx.AsyncClient(base_url=url, timeout=PATIENCE, verify=NO_TLS)
 
 
 @asynccontextmanager
@@ -85,6 +93,13 @@ async def refunds(http: httpx.AsyncClient, payment: str) -> list[dict[str, Any]]
     """What was really refunded of a payment."""
     found: list[dict[str, Any]] = (await books(http))["payments"][payment]["refunds"]
     return found
+
+
+@asynccontextmanager
+async def clients_of(url: str) -> AsyncIterator[tuple[stripe.StripeClient, httpx.AsyncClient]]:
+    """The payment SDK and an HTTP client for one company."""
+    async with payments_at(url) as payments, client_of(url) as http:
+        yield payments, http
 
 
 @contextmanager
