@@ -1,21 +1,9 @@
-"""What the model is told, what it may call, and how its conversation goes over the wire."""
+"""What the model is told and what it may call."""
 
 import hashlib
+from dataclasses import dataclass
 from typing import Any
 
-from pydantic_ai.messages import (
-    ModelMessage,
-    ModelRequest,
-    ModelResponse,
-    SystemPromptPart,
-    ToolCallPart,
-    ToolReturnPart,
-    UserPromptPart,
-)
-from pydantic_ai.models import ModelRequestParameters
-from pydantic_ai.tools import ToolDefinition
-
-from domain.agent import Turn
 from domain.models import Assessment
 
 SUBMIT = "submit_assessment"
@@ -48,67 +36,44 @@ _ORDER_ID: dict[str, Any] = {
 }
 _NOTHING: dict[str, Any] = {"type": "object", "properties": {}, "additionalProperties": False}
 
+
+@dataclass(frozen=True)
+class ToolOffer:
+    """A tool as the model sees it."""
+
+    name: str
+    description: str
+    arguments: dict[str, Any]
+    """JSON schema."""
+
+
 TOOLS = (
-    ToolDefinition(
+    ToolOffer(
         name="look_up_order",
         description="Read the order: items, total, when it was placed and delivered.",
-        parameters_json_schema=_ORDER_ID,
+        arguments=_ORDER_ID,
     ),
-    ToolDefinition(
+    ToolOffer(
         name="read_policy",
         description="Read the refund policy with its numbered clauses.",
-        parameters_json_schema=_NOTHING,
+        arguments=_NOTHING,
     ),
-    ToolDefinition(
+    ToolOffer(
         name="past_refunds",
         description="Read what was paid for the order, and every refund on it so far.",
-        parameters_json_schema=_ORDER_ID,
+        arguments=_ORDER_ID,
     ),
-    ToolDefinition(
+    ToolOffer(
         name=SUBMIT,
         description="Hand in your assessment. This ends your work on the case.",
-        parameters_json_schema=Assessment.model_json_schema(),
+        arguments=Assessment.model_json_schema(),
     ),
 )
 TOOL_NAMES = frozenset(tool.name for tool in TOOLS)
 
-# An answer without a tool call is of no use, so the provider is asked to rule it out.
-PARAMETERS = ModelRequestParameters(function_tools=list(TOOLS), allow_text_output=False)
 
-
-def conversation(order_id: str, letter: str, turns: tuple[Turn, ...]) -> list[ModelMessage]:
-    """The whole conversation so far, as the model's provider wants it."""
-    first = UserPromptPart(_first_words(order_id, letter))
-    messages: list[ModelMessage] = [ModelRequest(parts=[SystemPromptPart(SYSTEM_PROMPT), first])]
-    for turn in turns:
-        messages.extend(_messages_of(turn))
-    return messages
-
-
-def _first_words(order_id: str, letter: str) -> str:
+def first_words(order_id: str, letter: str) -> str:
+    """The case as the model first sees it, with the letter marked off as data."""
     # Nobody can write a letter that contains the digest of itself, and so end it early.
     tag = f"letter-{hashlib.sha256(letter.encode()).hexdigest()[:16]}"
     return f"The order id is {order_id}.\n\nThe customer's letter:\n<{tag}>\n{letter}\n</{tag}>"
-
-
-def _messages_of(turn: Turn) -> list[ModelMessage]:
-    problem = f"Your last answer could not be used: {turn.problem}" if turn.problem else ""
-    if not turn.calls:
-        return [ModelRequest(parts=[UserPromptPart(problem or "Please go on.")])]
-    tools = {call.call_id: call.tool for call in turn.calls}
-    answer = ModelResponse(
-        parts=[
-            ToolCallPart(tool_name=call.tool, args=call.arguments, tool_call_id=call.call_id)
-            for call in turn.calls
-        ]
-    )
-    results: list[ToolReturnPart | UserPromptPart] = [
-        ToolReturnPart(
-            tool_name=tools[result.call_id], content=result.content, tool_call_id=result.call_id
-        )
-        for result in turn.results
-        if result.call_id in tools
-    ]
-    if problem:
-        results.append(UserPromptPart(problem))
-    return [answer, ModelRequest(parts=results)]
