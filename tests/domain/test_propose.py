@@ -19,7 +19,7 @@ from domain.models import (
 )
 from domain.money import Money
 from domain.outcomes import Close, Reason
-from domain.policy import Claim, propose, take_up
+from domain.policy import Claim, proposal_digest, propose, take_up
 from tests.domain.build import (
     NOW,
     assessment,
@@ -28,6 +28,7 @@ from tests.domain.build import (
     order,
     payment,
     policy,
+    proposal,
     refund,
     request,
     usd,
@@ -223,44 +224,47 @@ def test_facts_without_order_or_payment_are_no_case_for_a_proposal() -> None:
             propose(request(), facts, held, assessment(), 1)
 
 
-def test_a_proposal_id_binds_all_that_an_approval_must_not_be_carried_across() -> None:
-    """Another environment, order, request, round, payment, amount, currency, refund or policy."""
-    thought = assessment()
-    yen = Money(amount_minor=42_000, currency="JPY")
-    asked = [
-        request(),
-        request(environment="production"),
-        request(request_id="r-2"),
-        request(amount="419.99"),
-    ]
-    facts = [
-        case(refund("re_1", 1)),
-        case(refund("re_1", 1, "pending")),
-        case(refund("re_2", 1)),
-        case(payment=payment(id="pi_other")),
-        case(policy=policy(version="2026-08")),
-        case(order=order(yen), payment=payment(captured=yen)),
-    ]
-    same = propose_for(case(), None)
-    ids = [
-        *(propose_for(case(), thought, one) for one in asked),
-        *(propose_for(other, thought) for other in facts[:1] + facts[2:]),
-        propose(
-            request(order_id="8891"),
-            case(order=order(id="8891")),
-            claim(request(), case()),
-            None,
-            1,
-        ),
-        propose(request(), case(), claim(request(), case()), thought, 2),
-    ]
-    proposed = [one.proposal_id for one in ids if isinstance(one, Proposal)]
-    assert len(proposed) == len(ids) == len(set(proposed))
-    assert isinstance(same, Proposal)
-    assert same.proposal_id == proposed[0]
-    assert len(proposed[0]) == 32
-    # Money that was pending and has gone since is the same money.
-    assert propose_for(facts[0], thought) == propose_for(facts[1], thought)
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"environment": "production"},
+        {"order_id": "8891"},
+        {"request_id": "r-2"},
+    ],
+)
+def test_a_proposal_id_binds_the_request(change: dict[str, str]) -> None:
+    """An approval does not carry over to another environment, order or request."""
+    proposed = proposal()
+    assert proposal_digest(request(), proposed) == proposed.proposal_id
+    assert proposal_digest(request(**change), proposed) != proposed.proposal_id
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"round": 2},
+        {"order_id": "8891"},
+        {"payment": "pi_other"},
+        {"amount": usd(41_999)},
+        {"amount": Money(amount_minor=42_000, currency="EUR")},
+        {"taken_before": usd(1)},
+        {"known_refunds": ("re_1",)},
+        {"policy_version": "2026-08"},
+    ],
+)
+def test_a_proposal_id_binds_what_is_proposed(change: dict[str, Any]) -> None:
+    """An approval does not carry over to other money, another payee, round or policy."""
+    proposed = proposal()
+    other = proposed.model_copy(update=change)
+    assert proposal_digest(request(), other) != proposed.proposal_id
+
+
+@pytest.mark.parametrize("thought", [None, assessment(Recommendation.REFUSE)])
+def test_a_proposal_id_leaves_out_what_the_model_thinks(thought: Assessment | None) -> None:
+    """An assessment that comes out otherwise on a second try takes no approval away."""
+    proposed = propose_for(case(), thought)
+    assert isinstance(proposed, Proposal)
+    assert proposed.proposal_id == proposal().proposal_id
 
 
 def test_the_order_in_which_the_provider_lists_refunds_changes_no_proposal() -> None:

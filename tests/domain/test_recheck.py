@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.case import Case, Ours
-from domain.models import Outcome, Proposal, Refund, RefundStatus
+from domain.models import Outcome, Payment, Proposal, Refund, RefundStatus
 from domain.money import Money
 from domain.outcomes import Close, Reason
 from domain.policy import Claim, propose, take_up
@@ -127,6 +127,21 @@ def test_facts_that_contradict_the_proposal_end_the_run(
 ) -> None:
     """Nothing is paid on facts that do not fit together; the run says which."""
     assert_close(recheck_after(case(**changes)), outcome, reason)
+
+
+@pytest.mark.parametrize(
+    "now",
+    [
+        payment(refunded_minor=1),
+        payment(refund("re_1", 4_000), refunded_minor=4_001),
+        payment(refund("re_1", 10_000), refunded_minor=10_001),
+    ],
+    ids=["no refund", "a part", "covered"],
+)
+def test_money_that_no_refund_explains_is_for_a_person(now: Payment) -> None:
+    """Although enough is left: the missing refund may be for this very request."""
+    result = recheck_after(case(payment=now), "100.00")
+    assert_close(result, Outcome.NEEDS_HUMAN, Reason.REFUND_CONTRADICTORY)
 
 
 @pytest.mark.parametrize(
