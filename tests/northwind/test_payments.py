@@ -57,7 +57,7 @@ async def test_a_refund_without_an_amount_takes_all_that_is_left(
     assert (await payments.v1.charges.retrieve_async("ch_8896")).refunded
 
 
-REFUSALS = [
+REFUSALS: list[tuple[Any, int, str | None, str | None]] = [
     ({"payment_intent": "pi_8897"}, 400, "charge_already_refunded", None),
     ({"payment_intent": "pi_8898"}, 400, "charge_disputed", None),
     ({"payment_intent": "pi_8890", "amount": 42001}, 400, None, "amount"),
@@ -88,23 +88,19 @@ REFUSALS = [
 ]
 
 
-@pytest.mark.parametrize(("asked", "status", "code", "param"), REFUSALS)
 async def test_a_refund_against_the_rules_is_refused(
-    payments: stripe.StripeClient,
-    http: httpx.AsyncClient,
-    asked: Any,
-    status: int,
-    code: str | None,
-    param: str | None,
+    payments: stripe.StripeClient, http: httpx.AsyncClient, subtests: pytest.Subtests
 ) -> None:
     """Each refusal has its status, code and parameter, and no money moves."""
     before = (await books(http))["payments"]
-    with pytest.raises(stripe.InvalidRequestError) as refused:
-        await payments.v1.refunds.create_async(asked)
-    error = refused.value
-    assert (error.http_status, error.code, error.param) == (status, code, param)
-    assert error.request_id
-    assert (await books(http))["payments"] == before
+    for asked, status, code, param in REFUSALS:
+        with subtests.test(asked=asked):
+            with pytest.raises(stripe.InvalidRequestError) as refused:
+                await payments.v1.refunds.create_async(asked)
+            error = refused.value
+            assert (error.http_status, error.code, error.param) == (status, code, param)
+            assert error.request_id
+            assert (await books(http))["payments"] == before
 
 
 async def test_what_is_left_is_named_when_more_is_asked_for(payments: stripe.StripeClient) -> None:
@@ -239,18 +235,10 @@ async def test_refunds_are_listed_by_time_and_charge(
     assert of_charge.amount == 9000
 
 
-@pytest.mark.parametrize(
-    ("params", "param"),
-    [
-        ({"limit": 0}, "limit"),
-        ({"limit": 101}, "limit"),
-        ({"starting_after": "re_none"}, "starting_after"),
-    ],
-)
-async def test_a_page_that_cannot_be_is_refused(
-    payments: stripe.StripeClient, params: Any, param: str
-) -> None:
+async def test_a_page_that_cannot_be_is_refused(payments: stripe.StripeClient) -> None:
     """Limits are 1 to 100, and a page begins after a refund that exists."""
-    with pytest.raises(stripe.InvalidRequestError) as refused:
-        await payments.v1.refunds.list_async(params)
-    assert (refused.value.http_status, refused.value.param) == (400, param)
+    pages: list[Any] = [{"limit": 0}, {"limit": 101}, {"starting_after": "re_none"}]
+    for page in pages:
+        with pytest.raises(stripe.InvalidRequestError) as refused:
+            await payments.v1.refunds.list_async(page)
+        assert (refused.value.http_status, refused.value.param) == (400, *page)
