@@ -1,0 +1,238 @@
+"""`refund doctor`: what is wrong with the set-up, and how to mend each."""
+
+import asyncio
+import stat
+import uuid
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+
+from temporalio.api.enums.v1 import IndexedValueType, TaskQueueType
+from temporalio.api.operatorservice.v1 import ListSearchAttributesRequest
+from temporalio.api.taskqueue.v1 import PollerInfo, TaskQueue
+from temporalio.api.workflowservice.v1 import (
+    DescribeNamespaceRequest,
+    DescribeTaskQueueRequest,
+    PollWorkflowTaskQueueRequest,
+)
+from temporalio.client import Client
+from temporalio.service import RPCError
+
+from domain import names
+from starters import screen
+from starters.connect import RPC_TIMEOUT, Target, connect, find_target
+from starters.errors import CommandError, Exit, in_one_line, is_namespace_missing
+from starters.statements import people_with_keys, read_key
+from workers.settings import Settings, SettingsError, load_settings
+
+# A run may take 7 days to be decided and 30 to be verified, and is asked about after its end.
+RETENTION_DAYS = 90
+# A statement is refused where the signer's clock is off by more (`skew_minutes` of the policy).
+_CLOCK_SECONDS = 30.0
+# A poll comes at least once a minute; the server lists pollers for five.
+_POLLED_WITHIN = timedelta(minutes=2)
+# The shortest poll that the server takes; it answers one second before its end.
+_SCRATCH_POLL = timedelta(seconds=2.1)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One check: what was looked at, whether it is well, and how to mend it."""
+
+    check: str
+    ok: bool
+    detail: str
+    mend: str = ""
+
+
+async def doctor(*, as_json: bool) -> None:
+    """Check everything that can be checked from here.
+
+    Raises:
+        CommandError: something is wrong.
+    """
+    findings = await examine()
+    if as_json:
+        screen.data([asdict(finding) for finding in findings])
+    else:
+        _print(findings)
+    wrong = sum(not finding.ok for finding in findings)
+    if wrong:
+        raise CommandError(f"{wrong} of {len(findings)} checks found something", Exit.CHECK_FAILED)
+
+
+async def examine() -> list[Finding]:
+    """All findings, in the order in which to mend them."""
+    try:
+        settings = load_settings()
+    except SettingsError as error:
+        return [Finding("settings", False, str(error), "Set or unset what is named.")]
+    findings = [
+        Finding("settings", True, f"environment {settings.environment}"),
+        await asyncio.to_thread(_keys, settings),
+    ]
+    try:
+        target = find_target(settings)
+        client = await connect(target)
+    except CommandError as error:
+        mend = "Start it (`refund up`), or set TEMPORAL_ADDRESS."
+        return [*findings, Finding("server", False, str(error), mend)]
+    findings.append(Finding("server", True, f"{target.address}, from {target.said_by}"))
+    return findings + await _server_checks(client, target, settings)
+
+
+async def _server_checks(client: Client, target: Target, settings: Settings) -> list[Finding]:
+    try:
+        findings = [await _namespace(client)]
+    except RPCError as error:
+        mend = f"temporal operator namespace create --namespace {target.namespace} --retention 90d"
+        if not is_namespace_missing(error):
+            mend = "See the server's log."
+        return [Finding("namespace", False, error.message, mend)]
+    checks: list[Callable[[], Awaitable[Finding]]] = [
+        lambda: _search_attributes(client),
+        lambda: _queue(client),
+        lambda: _clock(client),
+        lambda: _ledger(client, settings),
+    ]
+    for check in checks:
+        try:
+            findings.append(await check())
+        except RPCError as error:
+            said = in_one_line(error)
+            findings.append(Finding("permission", False, str(said), "Ask for the right to read."))
+    return findings
+
+
+async def _namespace(client: Client) -> Finding:
+    answer = await client.workflow_service.describe_namespace(
+        DescribeNamespaceRequest(namespace=client.namespace), timeout=RPC_TIMEOUT
+    )
+    kept = answer.config.workflow_execution_retention_ttl.ToTimedelta()
+    days = kept.total_seconds() / 86_400
+    return Finding(
+        "retention",
+        kept >= timedelta(days=RETENTION_DAYS),
+        f"namespace {client.namespace} keeps closed runs for {days:g} days",
+        f"temporal operator namespace update --namespace {client.namespace} "
+        f"--retention {RETENTION_DAYS}d",
+    )
+
+
+async def _search_attributes(client: Client) -> Finding:
+    answer = await client.operator_service.list_search_attributes(
+        ListSearchAttributesRequest(namespace=client.namespace), timeout=RPC_TIMEOUT
+    )
+    there = {
+        name: IndexedValueType.Name(kind).removeprefix("INDEXED_VALUE_TYPE_").title()
+        for name, kind in answer.custom_attributes.items()
+    }
+    missing = [name for name, kind in names.ATTRIBUTE_TYPES.items() if there.get(name) != kind]
+    create = " ".join(f"--name {name} --type {names.ATTRIBUTE_TYPES[name]}" for name in missing)
+    return Finding(
+        "search attributes",
+        not missing,
+        f"missing: {', '.join(missing)}" if missing else f"all {len(names.ATTRIBUTE_TYPES)}",
+        f"temporal operator search-attribute create --namespace {client.namespace} {create}",
+    )
+
+
+async def _queue(client: Client) -> Finding:
+    now = datetime.now(UTC)
+    lacking = []
+    for kind, what in (
+        (TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW, "workflow tasks"),
+        (TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY, "activity tasks"),
+    ):
+        pollers = await _pollers(client, names.TASK_QUEUE, kind)
+        if not any(now - _seen(poller) < _POLLED_WITHIN for poller in pollers):
+            lacking.append(what)
+    return Finding(
+        "worker",
+        not lacking,
+        f"nobody polls {names.TASK_QUEUE} for {' or '.join(lacking)}"
+        if lacking
+        else f"polls {names.TASK_QUEUE}",
+        "Start one: refund worker",
+    )
+
+
+async def _clock(client: Client) -> Finding:
+    """Compare clocks: the server notes when it saw a poller, and we poll a queue of our own."""
+    queue = f"refund-doctor-{uuid.uuid4().hex}"
+    before = datetime.now(UTC)
+    await client.workflow_service.poll_workflow_task_queue(
+        PollWorkflowTaskQueueRequest(
+            namespace=client.namespace, task_queue=TaskQueue(name=queue), identity="refund doctor"
+        ),
+        timeout=_SCRATCH_POLL,
+    )
+    pollers = await _pollers(client, queue, TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW)
+    if not pollers:
+        return Finding("clock", False, "the server did not tell its time", "Try again.")
+    off = (before - _seen(pollers[0])).total_seconds()
+    way = "ahead of" if off > 0 else "behind"
+    return Finding(
+        "clock",
+        abs(off) <= _CLOCK_SECONDS,
+        f"{abs(off):.1f} s {way} the server's",
+        "Set this computer's clock (NTP): what it signs would be refused.",
+    )
+
+
+async def _ledger(client: Client, settings: Settings) -> Finding:
+    pollers = await _pollers(client, names.TASK_QUEUE, TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY)
+    hosts = sorted({poller.identity.rpartition("@")[2] for poller in pollers})
+    url = settings.ledger_url.get_secret_value()
+    shared_file = url.startswith("sqlite") and len(hosts) > 1
+    detail = "SQLite" if url.startswith("sqlite") else "a database server"
+    return Finding(
+        "ledger",
+        not shared_file,
+        f"{detail}, workers on {len(hosts)} hosts" + (f": {', '.join(hosts)}" if hosts else ""),
+        "Workers on several hosts need one PostgreSQL: set NORTHWIND_LEDGER_URL for all of them.",
+    )
+
+
+def _keys(settings: Settings) -> Finding:
+    folder = settings.keys_dir
+    people = people_with_keys(folder)
+    mend = "Put <address>.pem there (Ed25519, PKCS8): chmod 600. Or set NORTHWIND_KEYS_DIR."
+    if not people:
+        return Finding("keys", False, f"no private keys in {folder}", mend)
+    for person in people:
+        file = folder / f"{person}.pem"
+        try:
+            read_key(file)
+        except (CommandError, OSError) as error:
+            return Finding("keys", False, str(error), mend)
+        if stat.S_IMODE(file.stat().st_mode) & 0o077:
+            return Finding("keys", False, f"others can read {file}", f"chmod 600 {file}")
+    return Finding("keys", True, f"{len(people)} in {folder}")
+
+
+async def _pollers(client: Client, queue: str, kind: "TaskQueueType.ValueType") -> list[PollerInfo]:
+    answer = await client.workflow_service.describe_task_queue(
+        DescribeTaskQueueRequest(
+            namespace=client.namespace, task_queue=TaskQueue(name=queue), task_queue_type=kind
+        ),
+        timeout=RPC_TIMEOUT,
+    )
+    return list(answer.pollers)
+
+
+def _seen(poller: PollerInfo) -> datetime:
+    return poller.last_access_time.ToDatetime(UTC)
+
+
+def _print(findings: list[Finding]) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table.grid(padding=(0, 2))
+    for finding in findings:
+        mark = Text("ok", style="green") if finding.ok else Text("mend", style="bold red")
+        table.add_row(mark, finding.check, Text(screen.plain(finding.detail)))
+        if not finding.ok:
+            table.add_row("", "", Text(f"-> {finding.mend}", style="yellow"))
+    screen.show(table)

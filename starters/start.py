@@ -1,0 +1,266 @@
+"""`refund start`: hand in a customer's letter, signed, and see that the run takes it up."""
+
+from dataclasses import dataclass
+
+from temporalio.client import Client
+from temporalio.common import (
+    SearchAttributeKey,
+    SearchAttributePair,
+    TypedSearchAttributes,
+    WorkflowIDConflictPolicy,
+    WorkflowIDReusePolicy,
+)
+from temporalio.exceptions import WorkflowAlreadyStartedError
+from temporalio.service import RPCError, RPCStatusCode
+
+from domain import names
+from domain.models import RefundRequest, Stage
+from domain.outcomes import MISTAKES_OF_THE_REQUESTER, Reason
+from domain.trail import RunStatus
+from starters import runs, screen
+from starters.connect import RPC_TIMEOUT, connect_by
+from starters.draft import Wanted, check
+from starters.errors import CommandError, Exit
+from starters.statements import Signer
+from workers.settings import Settings
+
+# The server refuses larger details; the whole letter is in the run's input.
+_LETTER_IN_DETAILS = 1_500
+
+_NOT_REFUNDABLE_LIKE_THIS = MISTAKES_OF_THE_REQUESTER | {Reason.REQUEST_NOT_AUTHENTIC}
+
+
+@dataclass(frozen=True)
+class Begun:
+    """A run that was started, or that was there already under the same request id."""
+
+    found: runs.Found
+    new: bool
+
+
+async def start(
+    settings: Settings, wanted: Wanted, *, wait: bool, wait_seconds: float, as_json: bool
+) -> None:
+    """Check what was typed, start the run, and return once it has taken the request up.
+
+    Raises:
+        CommandError: wrong input, refused, running already, or not taken up in time.
+    """
+    draft = check(settings, wanted)
+    signer = Signer(settings.keys_dir, draft.requester)
+    client = await connect_by(settings)
+    begun = await begin(
+        client,
+        signer,
+        draft,
+        repeats=wanted.request_id is not None,
+        anew=wanted.new_request,
+    )
+    if not as_json:
+        _say_begun(begun)
+    status = await _until_taken_up(client, begun.found, wait_seconds)
+    if wait and status.stage is not Stage.CLOSED:
+        follower = screen.Follower(quiet=as_json)
+        ended = await runs.follow(
+            client, begun.found, lambda s: s.stage is Stage.CLOSED, None, follower.show
+        )
+        if ended is None:
+            raise await _ended_from_outside(client, begun.found)
+        status = ended
+    if as_json:
+        screen.data(
+            {
+                "workflow_id": begun.found.workflow_id,
+                "run_id": begun.found.description.run_id,
+                "request_id": status.request_id,
+                "new": begun.new,
+                "status": status,
+            }
+        )
+    else:
+        _say_status(begun.found, status)
+    if status.reason in _NOT_REFUNDABLE_LIKE_THIS:
+        raise CommandError(f"not taken up: {status.explanation} ({status.reason})", Exit.REFUSED)
+
+
+async def _until_taken_up(client: Client, found: runs.Found, seconds: float) -> RunStatus:
+    """What the run says once it has looked at the request.
+
+    Raises:
+        CommandError: it has not within the time, or it was ended from outside.
+    """
+    if not found.is_open:
+        status = await runs.result(found)
+        if status is None:
+            raise await _ended_from_outside(client, found)
+        return status
+    status = await runs.follow(
+        client, found, lambda s: s.accepted or s.outcome is not None, seconds
+    )
+    if status is not None:
+        return status
+    again = await runs.find(client, found.workflow_id, found.run_id)
+    if again is not None and not again.is_open:
+        raise await _ended_from_outside(client, again)
+    raise CommandError(
+        f"{found.workflow_id} is started and nobody has taken it up within {seconds:g} seconds; "
+        "nothing is lost, it waits for a worker: `refund doctor` says what is missing",
+        Exit.NOT_TAKEN_UP,
+    )
+
+
+async def _ended_from_outside(client: Client, found: runs.Found) -> CommandError:
+    ended = await runs.find(client, found.workflow_id, found.run_id) or found
+    why = await runs.failure(ended)
+    line = f"{ended.workflow_id} was ended from outside ({ended.state}): {why}"
+    return CommandError(line, Exit.REFUSED)
+
+
+def _say_begun(begun: Begun) -> None:
+    found = begun.found
+    if begun.new:
+        screen.say(f"Started {found.workflow_id}, request id {found.request_id}")
+    else:
+        state = "is running already" if found.is_open else "was carried to its end before"
+        screen.say(f"Request {found.request_id} {state}: {found.workflow_id}")
+
+
+def _say_status(found: runs.Found, status: RunStatus) -> None:
+    if status.outcome is not None:
+        screen.say(f"It ended: {screen.outcome_line(status)}")
+    else:
+        screen.say(f"It is taken up and goes on by itself; see `refund show {found.order_id}`")
+
+
+async def begin(
+    client: Client,
+    signer: Signer,
+    draft: RefundRequest,
+    *,
+    repeats: bool = False,
+    anew: bool = False,
+) -> Begun:
+    """Start the run, or find that this very request runs already or is done.
+
+    Args:
+        client: Connected to Temporal.
+        signer: The requester's.
+        draft: The request, not yet signed.
+        repeats: Whether the request id was given, so that a repeat of it is no mistake.
+        anew: Whether to begin another request where the last run was ended from outside.
+
+    Raises:
+        CommandError: another request on the order runs, or its last run was ended from outside.
+    """
+    last = await runs.find(client, names.workflow_id(draft.order_id))
+    if last is not None and last.is_open:
+        return _the_same(last, draft, repeats)
+    says_which = repeats or anew
+    if last is not None and last.was_ended and not says_which:
+        raise CommandError(_how_to_go_on(last), Exit.REFUSED)
+    if repeats and last is not None:
+        done = await _completed_before(client, draft, last)
+        if done is not None:
+            return Begun(done, new=False)
+    try:
+        await _start(client, signer, draft)
+    except WorkflowAlreadyStartedError:
+        running = await runs.find(client, names.workflow_id(draft.order_id))
+        if running is None or not running.is_open:
+            raise CommandError(
+                "a run on this order ended this moment; try again", Exit.ALREADY_RUNNING
+            ) from None
+        return _the_same(running, draft, repeats)
+    return Begun(await runs.find_or_fail(client, draft.order_id), new=True)
+
+
+def _the_same(running: runs.Found, draft: RefundRequest, repeats: bool) -> Begun:
+    if repeats and running.request_id == draft.request_id:
+        return Begun(running, new=False)
+    raise CommandError(
+        f"a refund of order {running.order_id} is already running, under request id "
+        f"{running.request_id}; see `refund show {running.order_id}`",
+        Exit.ALREADY_RUNNING,
+    )
+
+
+def _how_to_go_on(last: runs.Found) -> str:
+    again = f"--request-id {last.request_id}" if last.request_id else "its request id"
+    return (
+        f"the last run of order {last.order_id} was ended from outside ({last.state}) and may "
+        f"have paid: go on with {again}, so that nothing is done twice, or say --new-request"
+    )
+
+
+async def _completed_before(
+    client: Client, draft: RefundRequest, last: runs.Found
+) -> runs.Found | None:
+    """The run that has carried this very request to its end, if there is one."""
+    if last.request_id == draft.request_id:
+        return None if last.was_ended else last
+    workflow_id = last.workflow_id
+    query = f'WorkflowId = "{workflow_id}" AND ExecutionStatus = "Completed"'
+    async for run in client.list_workflows(query, rpc_timeout=RPC_TIMEOUT):
+        if (await run.memo()).get(names.MEMO_REQUEST_ID) == draft.request_id:
+            return await runs.find(client, workflow_id, run.run_id)
+    return None
+
+
+async def _start(client: Client, signer: Signer, draft: RefundRequest) -> None:
+    try:
+        await _send_start(client, signer, draft, search_attributes=True)
+    except RPCError as error:
+        if error.status is not RPCStatusCode.INVALID_ARGUMENT:
+            raise
+        if "search attribute" not in error.message:
+            raise
+        screen.hint(
+            f"Note: {error.message}; the run starts without search attributes, so `refund list` "
+            "and the Web UI tell less of it. `refund doctor` says how to register them."
+        )
+        await _send_start(client, signer, draft, search_attributes=False)
+
+
+async def _send_start(
+    client: Client, signer: Signer, draft: RefundRequest, *, search_attributes: bool
+) -> None:
+    request = draft.model_copy(
+        update={"statement": signer.request(draft), "search_attributes": search_attributes}
+    )
+    stage = SearchAttributeKey.for_keyword(names.ATTRIBUTE_STAGE)
+    await client.start_workflow(
+        names.REFUND_WORKFLOW,
+        args=[request],
+        id=names.workflow_id(request.order_id),
+        task_queue=names.TASK_QUEUE,
+        result_type=RunStatus,
+        id_reuse_policy=WorkflowIDReusePolicy.ALLOW_DUPLICATE,
+        id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
+        memo={names.MEMO_REQUEST_ID: request.request_id},
+        search_attributes=(
+            TypedSearchAttributes([SearchAttributePair(stage, Stage.INVESTIGATING.value)])
+            if search_attributes
+            else TypedSearchAttributes.empty
+        ),
+        static_summary=f"Refund of order {request.order_id}",
+        static_details=_details(request),
+        rpc_timeout=RPC_TIMEOUT,
+    )
+
+
+def _details(request: RefundRequest) -> str:
+    """Markdown for the Web UI. The letter is indented, which makes it code: nothing in it acts."""
+    letter = request.message[:_LETTER_IN_DETAILS]
+    more = "…" if len(request.message) > _LETTER_IN_DETAILS else ""
+    rows = [
+        f"Refund of order **{request.order_id}**, {request.amount or 'all that is left'}",
+        "",
+        f"- request id: `{request.request_id}`",
+        f"- handed in by: {request.requester}",
+        f"- environment: `{request.environment}`",
+        "",
+        "The customer wrote:",
+        "",
+        *(f"    {line}" for line in screen.plain(letter + more).splitlines()),
+    ]
+    return "\n".join(rows)
