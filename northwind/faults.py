@@ -35,7 +35,9 @@ class FaultRow(BaseModel):
     """One row of the plan.
 
     `call` is the number of the first call that it hits, counted from when the row was set, and
-    `times` how many calls from there on (one, unless said; for "every" all, unless said).
+    `times` how many calls from there on (one, unless said; for "every" all, unless said). Mail may
+    go wrong at the recipients (`stage` "rcpt") instead of after the message: at all of them, or at
+    one `recipient`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", coerce_numbers_to_str=True)
@@ -53,6 +55,7 @@ class FaultRow(BaseModel):
     body: Any = None
     stored: bool = False
     stage: Literal["rcpt", "data"] = "data"
+    recipient: str | None = None
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
@@ -71,6 +74,8 @@ class FaultRow(BaseModel):
             raise ValueError("a stored answer has a JSON object as its body")
         if self.stage == "rcpt" and self.operation != "send":
             raise ValueError("`stage` is for mail only")
+        if self.recipient is not None and self.stage != "rcpt":
+            raise ValueError("`recipient` goes with stage=rcpt, and only with it")
         return self
 
     def hits(self, call: int) -> bool:
@@ -86,6 +91,10 @@ class Plan:
 
     delay: float
     fault: FaultRow | None
+
+    def at(self, stage: Literal["rcpt", "data"]) -> FaultRow | None:
+        """The fault, if it strikes at this stage of a mail."""
+        return None if self.fault is None or self.fault.stage != stage else self.fault
 
 
 class Faults:

@@ -111,7 +111,7 @@ class MailHandler:
     """Takes messages from SMTP sessions, and suffers the fault plan.
 
     A send is counted at MAIL FROM. A fault strikes once the message has been read (DATA), or at
-    the first recipient where its row says `"stage": "rcpt"`.
+    the recipients where its row says `"stage": "rcpt"`.
     """
 
     def __init__(self, systems: Systems) -> None:
@@ -143,11 +143,9 @@ class MailHandler:
         options: list[str],
     ) -> str:
         """Take a recipient, or refuse it where the plan says so."""
-        plan = self._plans[session]
-        if plan.fault is not None and plan.fault.stage == "rcpt":
-            if not await self._systems.faults.wait(plan):
-                return CLOSING
-            return await self._go_wrong(server, plan.fault)
+        fault = self._plans[session].at("rcpt")
+        if fault is not None and fault.recipient in (None, address):
+            return await self._go_wrong(server, fault)
         envelope.rcpt_tos.append(address)
         envelope.rcpt_options.extend(options)
         return ACCEPTED
@@ -163,12 +161,14 @@ class MailHandler:
         delivery.add_done_callback(self._deliveries.discard)
         if not await asyncio.shield(delivery):
             return CLOSING
-        return ACCEPTED if plan.fault is None else await self._go_wrong(server, plan.fault)
+        fault = plan.at("data")
+        return ACCEPTED if fault is None else await self._go_wrong(server, fault)
 
     async def _deliver(self, plan: Plan, envelope: Envelope) -> bool:
         if not await self._systems.faults.wait(plan):
             return False
-        if plan.fault is None or plan.fault.what == "drop_after":
+        fault = plan.at("data")
+        if fault is None or fault.what == "drop_after":
             with self._systems.store.transaction() as db:
                 deliver(db, envelope, self._systems.clock.now().timestamp())
         return True

@@ -114,7 +114,8 @@ def customers_words(prompt: str) -> str:
 def order_id_in(texts: list[str]) -> str:
     """The first order id that the texts name, or an empty text."""
     named = re.compile(
-        r"\border(?:[ _-]?(?:id|number|no\.?))?[\s:=#\"'*`]{0,6}([A-Za-z0-9._-]*\d[A-Za-z0-9._-]*)",
+        r"\border(?:[ _-]?(?:id|number|no\.?))?(?:\s+is\b)?[\s:=#\"'*`]{0,6}"
+        r"([A-Za-z0-9._-]*\d[A-Za-z0-9._-]*)",
         re.IGNORECASE,
     )
     for text in texts:

@@ -199,6 +199,7 @@ BAD_ROWS: list[Any] = [
     {"system": "orders", "operation": "orders.get", "what": "fail_before", "call": 0},
     {"system": "orders", "operation": "orders.get", "what": "fail_before", "cal": 1},
     {"system": "orders", "operation": "orders.get", "what": "drop_after", "stage": "rcpt"},
+    {"system": "mail", "operation": "send", "what": "drop_after", "recipient": "a@b.example"},
     {
         "system": "payments",
         "operation": "refunds.create",

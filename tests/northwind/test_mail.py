@@ -108,6 +108,17 @@ async def test_a_faulty_send_does_what_the_row_says(
     assert (await books(http))["calls"]["send"] == 2
 
 
+async def test_one_recipient_may_be_refused(company: Company, http: httpx.AsyncClient) -> None:
+    """The message goes to the others, and to them alone."""
+    row = {"system": "mail", "operation": "send", "what": "status", "status": 550}
+    await set_faults(http, row | {"stage": "rcpt", "recipient": "left@customers.example"})
+    message = letter(KEY)
+    message.replace_header("To", "ada.park@customers.example, left@customers.example")
+    await send(company.smtp_url, message)
+    [kept] = await mailbox(http)
+    assert kept["to"] == ["ada.park@customers.example"]
+
+
 async def test_a_message_arrives_although_its_sender_hung_up(
     company: Company, http: httpx.AsyncClient
 ) -> None:

@@ -130,6 +130,27 @@ async def test_it_asks_only_for_what_it_is_offered(http: httpx.AsyncClient) -> N
     assert json.loads(answer["choices"][0]["message"]["content"])["category"] == "damaged"
 
 
+ORDER_IDS = [
+    ("The order id is 8890.\n\nThe customer's letter:\n<letter>order 1234</letter>", "8890"),
+    ("Order: N-17\nMy order 1234 is broken.", "N-17"),
+    ("Please look at order #8890, which I ordered on 3 May.", "8890"),
+    ("order_id=8890", "8890"),
+    ("My cup is broken.", ""),
+]
+
+
+async def test_it_reads_the_order_that_it_is_told(
+    http: httpx.AsyncClient, subtests: pytest.Subtests
+) -> None:
+    """The first order id that is named is the one to look up; without any it makes none up."""
+    for words, order_id in ORDER_IDS:
+        with subtests.test(words=words):
+            messages = [{"role": "user", "content": words}]
+            answer = await complete(http, messages=messages, tools=TOOLS[:1])
+            [call] = answer["choices"][0]["message"]["tool_calls"]
+            assert json.loads(call["function"]["arguments"]) == {"order_id": order_id}
+
+
 async def test_tokens_are_counted_from_the_text(http: httpx.AsyncClient) -> None:
     """A longer letter costs more, and the totals add up."""
     usages = []
