@@ -94,9 +94,13 @@ class Ledger:
         return self._engine.dialect.name == "sqlite"
 
     async def __aenter__(self) -> Self:
-        """Make the table where there is none."""
+        """Make the table where there is none.
+
+        Raises:
+            Unreachable: the database cannot be used.
+        """
         if self._on_sqlite and self._url.database:
-            Path(self._url.database).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _make_folder(Path(self._url.database).parent)
         async with _transaction(self._engine) as connection:
             await connection.execute(CreateTable(_entries, if_not_exists=True))
         return self
@@ -213,6 +217,18 @@ def _parse_url(url: str) -> URL:
     return parsed.set(drivername=driver)
 
 
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise _unusable(error) from None
+
+
+def _unusable(error: Exception) -> Unreachable:
+    """The error without the database's own words, which may quote what was to be written."""
+    return Unreachable(f"the ledger cannot be used ({type(error).__name__})")
+
+
 def _set_up_sqlite(connection: Any, _record: Any) -> None:
     """Readers beside a writer, and no answer before the disk has it."""
     cursor = connection.cursor()
@@ -229,4 +245,4 @@ async def _transaction(engine: AsyncEngine) -> AsyncIterator[AsyncConnection]:
         async with engine.begin() as connection:
             yield connection
     except (SQLAlchemyError, OSError) as error:
-        raise Unreachable(f"the ledger cannot be used ({type(error).__name__})") from None
+        raise _unusable(error) from None

@@ -76,4 +76,4 @@ def first_words(order_id: str, letter: str) -> str:
     """The case as the model first sees it, with the letter marked off as data."""
     # Nobody can write a letter that contains the digest of itself, and so end it early.
     tag = f"letter-{hashlib.sha256(letter.encode()).hexdigest()[:16]}"
-    return f"The order id is {order_id}.\n\nThe customer's letter:\n<{tag}>\n{letter}\n</{tag}>"
+    return f"Order id: {order_id}\n\nThe customer's letter:\n<{tag}>\n{letter}\n</{tag}>"

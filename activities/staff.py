@@ -1,10 +1,13 @@
 """The staff directory: who may do what, and by which keys they sign."""
 
+import re
 from urllib.parse import quote
 
 from activities.company import CompanyClient
 from domain.errors import BadAnswer
 from domain.models import Frozen, Person
+
+_ADDRESS = re.compile(r"[^@\s/?#%\\]{1,64}@[^@\s/?#%\\]{1,190}")
 
 
 class People(Frozen):
@@ -42,7 +45,8 @@ class StaffDirectory:
             OutsideError: the directory cannot be read, or answers with somebody else.
         """
         wanted = directory_address(address)
-        if not wanted.strip("."):
+        if _ADDRESS.fullmatch(wanted) is None:
+            # Nobody has it, and it might name another document than a person.
             return None
         what = "a person in the staff directory"
         person = await self._company.find(what, f"/staff/{quote(wanted, safe='@')}", Person)

@@ -1,0 +1,1 @@
+"""The adapters, held against the company as it really answers."""

@@ -1,0 +1,55 @@
+"""A new company for each test, and all adapters wired to it as in production."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from northwind.server import Company
+from tests.activities.support import MovableClock
+from tests.northwind.support import client_of
+from tests.signing import Signer
+from workers.settings import Settings
+from workers.wiring import Activities, build_activities
+
+
+@pytest.fixture
+async def company(tmp_path: Path) -> AsyncIterator[Company]:
+    """A freshly seeded company."""
+    async with Company(tmp_path / "company") as running:
+        yield running
+
+
+@pytest.fixture
+async def http(company: Company) -> AsyncIterator[httpx.AsyncClient]:
+    """A client for the company's books, faults and controls."""
+    async with client_of(company.http_url) as client:
+        yield client
+
+
+@pytest.fixture
+def signer(company: Company) -> Signer:
+    """Everybody's pen."""
+    return Signer(company.keys)
+
+
+@pytest.fixture
+def clock() -> MovableClock:
+    """The adapters' clock."""
+    return MovableClock()
+
+
+@pytest.fixture
+def settings(company: Company, tmp_path: Path) -> Settings:
+    """Settings of a worker beside the company."""
+    return Settings(
+        data_dir=tmp_path / "worker", company_url=company.http_url, smtp_url=company.smtp_url
+    )
+
+
+@pytest.fixture
+async def activities(settings: Settings, clock: MovableClock) -> AsyncIterator[Activities]:
+    """All adapters."""
+    async with build_activities(settings, clock) as built:
+        yield built
