@@ -4,11 +4,13 @@ Those modules load the Temporal SDK, which takes most of a second, so they are i
 command runs: `refund --help` must answer at once.
 """
 
+import contextlib
 import os
 import sys
-from collections.abc import Coroutine
+import traceback
+from collections.abc import Coroutine, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
@@ -41,7 +43,10 @@ PrintOnly = Annotated[
     bool, typer.Option("--print", help="Print the signed JSON for the Web UI; send nothing.")
 ]
 WaitSeconds = Annotated[
-    float, typer.Option("--wait-seconds", min=0.1, help="How long to wait for the run's answer.")
+    float,
+    typer.Option(
+        "--wait-seconds", metavar="SECONDS", min=0.1, help="How long to wait for the run's answer."
+    ),
 ]
 Temporal = Annotated[
     Path | None,
@@ -74,7 +79,7 @@ def up(
     """Run Temporal, the stand-in company and a worker until Ctrl-C; the data stays."""
     from starters.up import up as run_up
 
-    _run(run_up(_settings(), data, temporal))
+    _do(run_up(_settings(), data, temporal))
 
 
 @app.command(epilog="Example: refund demo --keep")
@@ -87,7 +92,7 @@ def demo(
     """Play the story of order 8890 for real, with its kills, and check the books."""
     from starters.demo import demo as run_demo
 
-    _run(run_demo(keep=keep, temporal=temporal))
+    _do(run_demo(keep=keep, temporal=temporal))
 
 
 @app.command(epilog="Example: TEMPORAL_ADDRESS=temporal.example:7233 refund worker")
@@ -103,7 +108,7 @@ def doctor(as_json: Json = False) -> None:
     """Say what is wrong with the set-up, and how to mend it."""
     from starters.doctor import doctor as run_doctor
 
-    _run(run_doctor(as_json=as_json))
+    _do(run_doctor(as_json=as_json))
 
 
 @app.command(epilog='Example: refund start --order 8890 --message "It came broken." --wait')
@@ -118,7 +123,9 @@ def start(
     ] = None,
     amount: Annotated[
         str | None,
-        typer.Option("--amount", help='Such as "420.00" [default: all that is left].'),
+        typer.Option(
+            "--amount", metavar="AMOUNT", help='Such as "420.00" [default: all that is left].'
+        ),
     ] = None,
     request_id: Annotated[
         str | None,
@@ -149,7 +156,7 @@ def start(
         new_request=new_request,
         requester=requester,
     )
-    _run(run_start(_settings(), wanted, wait=wait, wait_seconds=wait_seconds, as_json=as_json))
+    _do(run_start(_settings(), wanted, wait=wait, wait_seconds=wait_seconds, as_json=as_json))
 
 
 @app.command("list", epilog="Example: refund list --waiting")
@@ -161,16 +168,21 @@ def list_(
         str | None, typer.Option("--order", metavar="ID", help="Only the runs of this order.")
     ] = None,
     outcome: Annotated[
-        str | None, typer.Option("--outcome", help="Only those that ended so, such as refunded.")
+        str | None,
+        typer.Option(
+            "--outcome", metavar="OUTCOME", help="Only those that ended so, such as refunded."
+        ),
     ] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, help="How many at most.")] = 50,
+    limit: Annotated[
+        int, typer.Option("--limit", metavar="N", min=1, help="How many at most.")
+    ] = 50,
     as_json: Json = False,
 ) -> None:
     """Show the refunds that there are, newest first."""
     from starters.listing import list_runs, make_filter
 
     wanted = make_filter(waiting=waiting, order=order, outcome=outcome, limit=limit)
-    _run(list_runs(_settings(), wanted, as_json=as_json))
+    _do(list_runs(_settings(), wanted, as_json=as_json))
 
 
 @app.command(epilog="Example: refund show 8890")
@@ -178,7 +190,7 @@ def show(run: Run, as_json: Json = False) -> None:
     """Tell the whole story of a run; works without a worker too, with less detail."""
     from starters.show import show as run_show
 
-    _run(run_show(_settings(), run, as_json=as_json))
+    _do(run_show(_settings(), run, as_json=as_json))
 
 
 @app.command(epilog="Example: refund approve 8890 --as maria.silva@northwind.example")
@@ -195,7 +207,7 @@ def approve(
     from starters.decide import decide
 
     saying = _saying(run, person, comment, print_only, wait_seconds, as_json)
-    _run(decide(_settings(), saying, Verdict.APPROVE))
+    _do(decide(_settings(), saying, Verdict.APPROVE))
 
 
 @app.command(epilog="Example: refund reject 8890 --as maria.silva@northwind.example")
@@ -212,7 +224,7 @@ def reject(
     from starters.decide import decide
 
     saying = _saying(run, person, comment, print_only, wait_seconds, as_json)
-    _run(decide(_settings(), saying, Verdict.REJECT))
+    _do(decide(_settings(), saying, Verdict.REJECT))
 
 
 @app.command(epilog="Example: refund withdraw 8890 --as sam.okafor@northwind.example")
@@ -227,9 +239,7 @@ def withdraw(
     """Withdraw a request before its money moves; needs no proposal."""
     from starters.decide import withdraw as run_withdraw
 
-    _run(
-        run_withdraw(_settings(), _saying(run, person, comment, print_only, wait_seconds, as_json))
-    )
+    _do(run_withdraw(_settings(), _saying(run, person, comment, print_only, wait_seconds, as_json)))
 
 
 @app.command(epilog="Example: refund history 8890 -o refund-8890.json")
@@ -243,31 +253,43 @@ def history(
     """Save a run's events as JSON, as the Temporal Web UI does; holds the customer's words."""
     from starters.history import save_history
 
-    _run(save_history(_settings(), run, output))
+    _do(save_history(_settings(), run, output))
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Run a command line; the exit code. Nothing expected ends in a traceback."""
+def main() -> NoReturn:
+    """Run this process's command line, and end the process.
+
+    At once, without the interpreter's own clean-up: threads of the Temporal SDK may be in the
+    middle of something, and abort or hang the process then.
+    """
+    code = run(sys.argv[1:])
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError):
+            stream.flush()
+    os._exit(code)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run a command line; its exit code. Nothing expected ends in a traceback."""
     try:
-        code = app(args=arguments, prog_name="refund", standalone_mode=False) or Exit.DONE
+        code: int = app(args=arguments, prog_name="refund", standalone_mode=False) or Exit.DONE
         sys.stdout.flush()
-        return code
     except typer.TyperException as error:
         return _end(f"{error.format_message()} (--help shows what there is)", Exit.USAGE)
     except (KeyboardInterrupt, typer.Abort):
         return Exit.INTERRUPTED
     except BrokenPipeError:
-        # Whoever read our output has seen enough; Python must not complain about it at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # Whoever reads our output has seen enough, and that is no mistake.
         return Exit.DONE
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - nobody else is left to say it in one line
         if os.environ.get("NORTHWIND_DEBUG", "0") not in ("", "0"):
-            raise
+            traceback.print_exc()
         known = in_one_line(error)
         if known is not None:
             return _end(str(known), known.exit_code)
         line = f"unexpected {type(error).__name__}: {error} (--debug shows where)"
         return _end(line, Exit.UNEXPECTED)
+    return code
 
 
 def _end(line: str, code: Exit) -> Exit:
@@ -275,7 +297,7 @@ def _end(line: str, code: Exit) -> Exit:
     return code
 
 
-def _run(work: Coroutine[Any, Any, None]) -> None:
+def _do(work: Coroutine[Any, Any, None]) -> None:
     import asyncio
 
     asyncio.run(work)

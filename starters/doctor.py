@@ -170,12 +170,13 @@ async def _clock(client: Client) -> Finding:
     pollers = await _pollers(client, queue, TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW)
     if not pollers:
         return Finding("clock", False, "the server did not tell its time", "Try again.")
-    off = (before - _seen(pollers[0])).total_seconds()
-    way = "ahead of" if off > 0 else "behind"
+    seen, after = _seen(pollers[0]), datetime.now(UTC)
+    off = max((before - seen).total_seconds(), (seen - after).total_seconds(), 0.0)
+    way = "ahead of" if seen < before else "behind"
     return Finding(
         "clock",
-        abs(off) <= _CLOCK_SECONDS,
-        f"{abs(off):.1f} s {way} the server's",
+        off <= _CLOCK_SECONDS,
+        f"{off:.0f} s {way} the server's" if off >= 1 else "agrees with the server's",
         "Set this computer's clock (NTP): what it signs would be refused.",
     )
 
@@ -189,7 +190,7 @@ async def _ledger(client: Client, settings: Settings) -> Finding:
     return Finding(
         "ledger",
         not shared_file,
-        f"{detail}, workers on {len(hosts)} hosts" + (f": {', '.join(hosts)}" if hosts else ""),
+        f"{detail}, workers on: {', '.join(hosts) or 'no host'}",
         "Workers on several hosts need one PostgreSQL: set NORTHWIND_LEDGER_URL for all of them.",
     )
 

@@ -146,7 +146,9 @@ class Installation:
         command = [str(self._temporal), "server", "start-dev", "--ip", LOOPBACK]
         command += ["--port", str(ports["temporal"]), "--ui-port", str(ports["web_ui"])]
         command += ["--db-filename", str(self._folder.temporal_database)]
-        command += ["--ui-disable-news-fetch", "--log-level", "warn"]
+        command += ["--log-level", "warn", "--ui-disable-news-fetch"]
+        # Nor does the server ask anybody outside whether it is the newest.
+        command += ["--dynamic-config-value", "frontend.enableServerVersionCheck=false"]
         for pragma in _PRAGMAS:
             command += ["--sqlite-pragma", pragma]
         for name, kind in names.ATTRIBUTE_TYPES.items():

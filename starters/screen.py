@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from domain.trail import Entry, RunStatus
 
 # Without a terminal, rich would wrap at 80 columns, which no script or log wants.
-_WIDTH_OF_A_FILE = 160
+_WIDTH_OF_A_FILE = 120
 
 # Rows that come one by one are in line with each other.
 _LONGEST_WORD = 16

@@ -77,10 +77,10 @@ async def start(
                 "status": status,
             }
         )
-    else:
-        _say_status(begun.found, status)
     if status.reason in _NOT_REFUNDABLE_LIKE_THIS:
         raise CommandError(f"not taken up: {status.explanation} ({status.reason})", Exit.REFUSED)
+    if not as_json:
+        _say_status(begun.found, status)
 
 
 async def _until_taken_up(client: Client, found: runs.Found, seconds: float) -> RunStatus:
