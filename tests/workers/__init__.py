@@ -1,0 +1,1 @@
+"""The worker: its settings, its wiring, its process."""

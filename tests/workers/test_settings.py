@@ -1,0 +1,149 @@
+"""Settings: defaults that fit one machine, and one clear line where something is wrong."""
+
+from pathlib import Path
+
+import pytest
+
+from workers.settings import Settings, SettingsError, load_settings
+
+
+@pytest.fixture(autouse=True)
+def _no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever runs the tests may have keys of their own."""
+    for name in ("STRIPE_API_KEY", "OPENAI_API_KEY", "NORTHWIND_ENVIRONMENT"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_the_defaults_fit_one_machine() -> None:
+    """No key and no address need to be set for the stand-in company."""
+    settings = load_settings()
+    assert settings.environment == "local"
+    assert settings.keys_dir == Path(".northwind/keys")
+    assert settings.payments_url == settings.company_url
+    assert settings.model_base_url == f"{settings.company_url}/v1"
+    assert settings.payment_key == "sk_test_northwind"
+    assert settings.model_key
+    assert settings.ledger_url.get_secret_value() == "sqlite:///.northwind/ledger.db"
+
+
+def test_places_follow_the_folder_and_the_company(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One variable moves all that lies below it."""
+    monkeypatch.setenv("NORTHWIND_DATA_DIR", "/data")
+    monkeypatch.setenv("NORTHWIND_COMPANY_URL", "http://company:8080/")
+    settings = load_settings()
+    assert settings.keys_dir == Path("/data/keys")
+    assert settings.ledger_url.get_secret_value() == "sqlite:////data/ledger.db"
+    assert settings.payments_url == "http://company:8080"
+    assert settings.model_base_url == "http://company:8080/v1"
+
+
+ALLOWED = [
+    ("local", "sk_test_1", True),
+    ("staging", "rk_test_1", True),
+    ("production", "sk_live_1", True),
+    ("production", "rk_live_1", True),
+    ("local", "sk_live_1", False),
+    ("staging", "rk_live_1", False),
+    ("local", "something", False),
+    ("production", "sk_test_1", False),
+    ("production", "sk_test_northwind", False),
+]
+
+
+@pytest.mark.parametrize(("environment", "key", "allowed"), ALLOWED)
+def test_live_keys_are_for_production_and_test_keys_for_the_rest(
+    monkeypatch: pytest.MonkeyPatch, environment: str, key: str, *, allowed: bool
+) -> None:
+    """A trial moves no money, and production does not pretend to."""
+    monkeypatch.setenv("NORTHWIND_ENVIRONMENT", environment)
+    monkeypatch.setenv("STRIPE_API_KEY", key)
+    if allowed:
+        assert load_settings().payment_key == key
+        return
+    with pytest.raises(SettingsError, match="STRIPE_API_KEY") as raised:
+        load_settings()
+    assert key not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("environment", "payments_url"), [("staging", "http://company:1"), ("local", "stripe")]
+)
+def test_the_sandboxs_key_is_for_the_sandbox(
+    monkeypatch: pytest.MonkeyPatch, environment: str, payments_url: str
+) -> None:
+    """Elsewhere a key must be set; but the command, which pays nothing, can do without."""
+    monkeypatch.setenv("NORTHWIND_ENVIRONMENT", environment)
+    monkeypatch.setenv("NORTHWIND_PAYMENTS_URL", payments_url)
+    settings = load_settings()
+    with pytest.raises(SettingsError, match="STRIPE_API_KEY"):
+        _ = settings.payment_key
+
+
+@pytest.mark.parametrize("payments_url", ["", "stripe"])
+def test_stripe_itself_is_named_or_left_empty(
+    monkeypatch: pytest.MonkeyPatch, payments_url: str
+) -> None:
+    """Both mean the provider's own address."""
+    monkeypatch.setenv("NORTHWIND_PAYMENTS_URL", payments_url)
+    assert load_settings().at_stripe
+
+
+def test_another_model_needs_a_key_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The stand-in takes any key; OpenAI takes its own."""
+    monkeypatch.setenv("NORTHWIND_MODEL_BASE_URL", "")
+    settings = load_settings()
+    with pytest.raises(SettingsError, match="OPENAI_API_KEY"):
+        _ = settings.model_key
+
+
+WRONG = [
+    ("NORTHWIND_COMPANY_URL", "company:8080"),
+    ("NORTHWIND_COMPANY_URL", "http://"),
+    ("NORTHWIND_PAYMENTS_URL", "Stripe"),
+    ("NORTHWIND_MODEL_PROVIDER", "oracle"),
+    ("NORTHWIND_ENVIRONMENT", "my house"),
+    ("NORTHWIND_MAIL_FROM", "nobody"),
+    ("NORTHWIND_SMTP_URL", "mail.example:25"),
+    ("NORTHWIND_SMTP_URL", "smtp://mail.example:99999"),
+    ("NORTHWIND_SMTP_URL", "smtp://me:s3cret@mail.example"),
+    ("NORTHWIND_SMTP_URL", "ftp://me:s3cret@mail.example"),
+]
+
+
+@pytest.mark.parametrize(("name", "value"), WRONG)
+def test_a_wrong_setting_is_one_line_that_names_it(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    """Name and reason, once; no password."""
+    monkeypatch.setenv(name, value)
+    with pytest.raises(SettingsError) as raised:
+        load_settings()
+    words = str(raised.value)
+    assert words.count("NORTHWIND_") == 1
+    assert words.startswith(f"{name}: ")
+    assert "\n" not in words
+    assert "s3cret" not in words
+
+
+def test_a_password_goes_over_tls_or_stays_on_the_machine(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """All three ways to a mail server, each with what it allows."""
+    for url in (
+        "smtp://me:s3cret@127.0.0.1:25",
+        "smtps://me:s3cret@mail.example",
+        "smtp+starttls://me:s3cret@mail.example:587",
+        "smtp://mail.example",
+    ):
+        monkeypatch.setenv("NORTHWIND_SMTP_URL", url)
+        assert load_settings().smtp_url.get_secret_value() == url
+
+
+def test_settings_show_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    """R54: printed or logged, they hold none."""
+    monkeypatch.setenv("STRIPE_API_KEY", "sk_test_s3cret")
+    monkeypatch.setenv("OPENAI_API_KEY", "s3cret")
+    monkeypatch.setenv("NORTHWIND_SMTP_URL", "smtps://me:s3cret@mail.example")
+    monkeypatch.setenv("NORTHWIND_LEDGER_URL", "postgresql://me:s3cret@db/ledger")
+    settings = Settings()
+    assert "s3cret" not in f"{settings!r} {settings} {settings.model_dump_json()}"
