@@ -92,6 +92,32 @@ async def test_a_refund_that_a_kill_cut_off_was_not_made(tmp_path: Path) -> None
             assert response_header(made, "idempotent-replayed") is None
 
 
+async def test_each_key_refunds_once_although_a_kill_came_in_between(tmp_path: Path) -> None:
+    """Killed amid many refunds and asked again: one refund for each key, the answered ones too."""
+    keys = [f"local/refund-order-8899/request-{number}/refund.r1" for number in range(40)]
+    answered: dict[str, str] = {}
+
+    async def ask(payments: stripe.StripeClient, key: str) -> None:
+        one_cent: Any = {"payment_intent": "pi_8899", "amount": 1, "metadata": {"key": key}}
+        made = await payments.v1.refunds.create_async(one_cent, {"idempotency_key": key})
+        assert answered.setdefault(key, made.id) == made.id
+
+    with process(tmp_path) as (running, ready):
+        async with clients_of(ready["http"]) as (payments, _):
+            asking = [asyncio.create_task(ask(payments, key)) for key in keys]
+            await asyncio.wait(asking, return_when=asyncio.FIRST_COMPLETED)
+            kill(running)
+            outcomes = await asyncio.gather(*asking, return_exceptions=True)
+    lost = [outcome for outcome in outcomes if isinstance(outcome, stripe.APIConnectionError)]
+    assert len(lost) + len(answered) == len(keys)
+    with process(tmp_path) as (_, ready):
+        async with clients_of(ready["http"]) as (payments, http):
+            await asyncio.gather(*(ask(payments, key) for key in keys))
+            kept = {kept["metadata"]["key"]: kept["id"] for kept in await refunds(http, "pi_8899")}
+            assert len(await refunds(http, "pi_8899")) == len(keys)
+            assert kept == answered
+
+
 async def test_sigterm_ends_it_soon_even_in_the_middle_of_a_request(tmp_path: Path) -> None:
     """Delayed requests and open connections do not hold it up; it exits with 0."""
     with process(tmp_path) as (running, ready):

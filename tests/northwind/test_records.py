@@ -124,6 +124,20 @@ async def test_no_two_companies_share_a_key(tmp_path: Path) -> None:
     assert len(set(files)) == len(files) == 10
 
 
+async def test_a_start_mends_what_a_killed_first_start_left(tmp_path: Path) -> None:
+    """A key file without an entry in the directory is replaced by one that has an entry."""
+    leftover = tmp_path / "keys" / "maria.silva@northwind.example.pem"
+    leftover.parent.mkdir(mode=0o700)
+    leftover.write_text("half a key")
+    async with Company(tmp_path) as company, client_of(company.http_url) as http:
+        [key] = (await http.get("/staff/maria.silva@northwind.example")).json()["keys"]
+        private = load_pem_private_key(leftover.read_bytes(), password=None)
+    assert isinstance(private, Ed25519PrivateKey)
+    public = base64.urlsafe_b64decode(key["public"] + "=")
+    assert private.public_key().public_bytes_raw() == public
+    assert stat.S_IMODE(leftover.stat().st_mode) == 0o600
+
+
 async def test_a_second_start_keeps_everything(tmp_path: Path) -> None:
     """The same folder gives the same orders, keys and clock, and is not seeded again."""
     seen: list[Any] = []
