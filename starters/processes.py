@@ -29,12 +29,15 @@ _LOOK_SECONDS = 0.05
 class Child:
     """A process that we started, with its log."""
 
-    def __init__(self, name: str, folder: Folder, process: asyncio.subprocess.Process) -> None:
-        """Wrap a process that runs."""
+    def __init__(
+        self, name: str, folder: Folder, process: asyncio.subprocess.Process, log_begins: int
+    ) -> None:
+        """Wrap a process that runs, and whose words begin at that byte of its log."""
         self.name = name
         self.pid = process.pid
         self._process = process
         self._log = folder.log(name)
+        self._log_begins = log_begins
         self._output = folder.output(name)
 
     @property
@@ -68,7 +71,7 @@ class Child:
         """
         if self.has_ended:
             raise CommandError(
-                f"{self.name} ended by itself (exit code {self._process.returncode}): "
+                f"{self.name} ended by itself ({_how(self._process.returncode)}): "
                 f"{self._last_words()} (all of it: {self._log})",
                 Exit.UNREACHABLE,
             )
@@ -94,7 +97,8 @@ class Child:
         await self._process.wait()
 
     def _last_words(self) -> str:
-        lines = self._log.read_text(errors="replace").strip().splitlines()
+        said = self._log.read_bytes()[self._log_begins :]
+        lines = said.decode(errors="replace").strip().splitlines()
         return lines[-1][:300] if lines else "it said nothing"
 
 
@@ -115,6 +119,7 @@ async def start(
         lock: The folder's lock, which the child holds too.
     """
     with folder.log(name).open("ab") as log, folder.output(name).open("wb") as output:
+        begins = log.tell()
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             *("-I", "-S", str(_LEASH), str(os.getpid())),
@@ -126,7 +131,13 @@ async def start(
             pass_fds=[lock],
             start_new_session=True,
         )
-    return Child(name, folder, process)
+        return Child(name, folder, process, begins)
+
+
+def _how(code: int | None) -> str:
+    if code is not None and code < 0:
+        return f"killed by signal {-code}"
+    return f"exit code {code}"
 
 
 def python_module(module: str) -> list[str]:

@@ -1,0 +1,1 @@
+"""Tests of the whole, with every process a real one."""
