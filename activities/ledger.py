@@ -29,7 +29,7 @@ from domain.errors import Misconfigured, Unreachable
 
 _DRIVERS = {"sqlite": "sqlite+aiosqlite", "postgresql": "postgresql+asyncpg"}
 # How long a write waits for another process's write, in seconds.
-_BUSY_SECONDS = 10
+BUSY_SECONDS = 10
 
 _tables = MetaData()
 _entries = Table(
@@ -232,7 +232,7 @@ def _unusable(error: Exception) -> Unreachable:
 def _set_up_sqlite(connection: Any, _record: Any) -> None:
     """Readers beside a writer, and no answer before the disk has it."""
     cursor = connection.cursor()
-    cursor.execute(f"PRAGMA busy_timeout = {_BUSY_SECONDS * 1000}")
+    cursor.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}")
     cursor.execute("PRAGMA journal_mode = WAL")
     cursor.execute("PRAGMA synchronous = FULL")
     cursor.close()

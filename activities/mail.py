@@ -26,8 +26,8 @@ from domain.models import Contact, Frozen
 # Documented by Resend for its SMTP service: a message whose key was seen within 24 hours is taken
 # and not delivered again. Other servers ignore it.
 KEY_HEADER = "Resend-Idempotency-Key"
-# The conversation (40 s) and the ledger's own waits (10 s) fit in; so does no second attempt, which
-# comes when the first one's Activity has timed out (60 s).
+# Long enough for the conversation (30 s) and the ledger's waits (10 s each), and over before the
+# next attempt comes: when a killed one's Activity has timed out (60 s).
 ATTEMPT = timedelta(seconds=50)
 # Nothing is folded: keys and ids have no spaces, and folding would encode them beyond recognition.
 _POLICY = SMTP.clone(max_line_length=900, cte_type="7bit")

@@ -38,8 +38,9 @@ if TYPE_CHECKING:
 
 # For one request. A refund may take its bank a while.
 REQUEST_SECONDS = 20.0
-# For all requests of one Activity; less than the start-to-close times of their callers (30, 60).
-READ_SECONDS = 25.0
+# For all requests of one reading, and of one refund. A case may take two readings within its
+# start-to-close time of 30 s, a refund has 60 s.
+READ_SECONDS = 12.0
 REFUND_SECONDS = 50.0
 # The provider's largest page.
 PAGE = 100

@@ -12,7 +12,7 @@ from domain.errors import Misconfigured, NotNow, OutsideError, Refused, Unreacha
 
 # For one command, and for the whole conversation; less than the Activity's start-to-close (60 s).
 COMMAND_SECONDS = 15.0
-CONVERSATION_SECONDS = 40.0
+CONVERSATION_SECONDS = 30.0
 _SETTING = "NORTHWIND_SMTP_URL"
 _DEFAULT_PORTS = {"smtp": 25, "smtp+starttls": 587, "smtps": 465}
 

@@ -29,6 +29,8 @@ OK, WRONG_SETTINGS, UNREACHABLE = 0, 2, 5
 # will not be helped by waiting, and whoever runs the worker should hear of it.
 CONNECT_PATIENCE = timedelta(seconds=60)
 _CONNECT_PAUSE_SECONDS = 0.5
+# Something that takes the connection and says nothing is no server.
+_CONNECT_SECONDS = 10.0
 # These tell addresses of people and parts of requests, or every single request.
 _TALKATIVE = ("httpx", "httpcore", "httpx2", "httpcore2", "stripe", "openai", "aiosqlite")
 _log = logging.getLogger("workers")
@@ -118,12 +120,13 @@ async def connect(connection: dict[str, Any], patience: timedelta = CONNECT_PATI
     told = False
     while True:
         try:
-            client = await Client.connect(**connection, data_converter=DATA_CONVERTER)
-            await client.workflow_service.describe_namespace(
-                DescribeNamespaceRequest(namespace=namespace), timeout=timedelta(seconds=5)
-            )
+            async with asyncio.timeout(_CONNECT_SECONDS):
+                client = await Client.connect(**connection, data_converter=DATA_CONVERTER)
+                await client.workflow_service.describe_namespace(
+                    DescribeNamespaceRequest(namespace=namespace)
+                )
             return client
-        except (RuntimeError, RPCError) as error:
+        except (RuntimeError, RPCError, TimeoutError) as error:
             why = _why(error, target, namespace)
         if time.monotonic() >= gives_up_at:
             raise CannotConnect(why)
@@ -133,7 +136,7 @@ async def connect(connection: dict[str, Any], patience: timedelta = CONNECT_PATI
         await asyncio.sleep(_CONNECT_PAUSE_SECONDS)
 
 
-def _why(error: RuntimeError | RPCError, target: str, namespace: str) -> str:
+def _why(error: Exception, target: str, namespace: str) -> str:
     if isinstance(error, RPCError) and error.status is RPCStatusCode.NOT_FOUND:
         return f"Temporal at {target} has no namespace {namespace}"
     if isinstance(error, RPCError) and error.status in (

@@ -34,8 +34,8 @@ from workflows.refund import RefundWorkflow
 DATA_CONVERTER = pydantic_data_converter
 # A worker that was killed leaves its tasks on a queue of its own; others get them after this.
 STICKY_TIMEOUT = timedelta(seconds=1)
-# Longer than the longest client time-out (the model's 75 s): what was sent gets its answer.
-GRACEFUL_SHUTDOWN = timedelta(seconds=80)
+# Longer than the longest client time-out (the model's 60 s): what was sent gets its answer.
+GRACEFUL_SHUTDOWN = timedelta(seconds=70)
 # Loaded once instead of once per workflow run: pure code, and the Activities' names and models.
 PASSED_THROUGH = ("domain", "activities.interfaces")
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from pydantic import SecretStr
 
 from northwind.server import Company
 from tests.activities.support import MovableClock
@@ -44,7 +45,9 @@ def clock() -> MovableClock:
 def settings(company: Company, tmp_path: Path) -> Settings:
     """Settings of a worker beside the company."""
     return Settings(
-        data_dir=tmp_path / "worker", company_url=company.http_url, smtp_url=company.smtp_url
+        data_dir=tmp_path / "worker",
+        company_url=company.http_url,
+        smtp_url=SecretStr(company.smtp_url),
     )
 
 

@@ -81,7 +81,7 @@ async def test_who_is_known_however_the_address_is_spelled(
     decisions: Decisions, signer: Signer
 ) -> None:
     """R12: capitals and spaces make no other person, in either direction."""
-    spelled = {"iss": " Maria.Silva@Northwind.Example"}
+    spelled: dict[str, Any] = {"iss": " Maria.Silva@Northwind.Example"}
     token = signer.decision(proposal(), **spelled).token
     assert await refusal(decisions, token) is None
     asked_herself = await refusal(decisions, token, requester="maria.silva+x@northwind.example")

@@ -2,15 +2,19 @@
 
 import gc
 import inspect
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from temporalio import activity
 
-from activities import interfaces
+from activities import company, interfaces, mail, model_client, payments, smtp, tools
+from activities import ledger as ledgers
 from domain.errors import Misconfigured
+from workers import wiring
 from workers.settings import Settings, SettingsError
 from workers.wiring import build_activities
+from workflows import calls
 
 
 def activity_names(holder: object) -> set[str]:
@@ -42,6 +46,20 @@ async def test_nothing_is_left_open(tmp_path: Path) -> None:
     async with build_activities(Settings(data_dir=tmp_path)):
         pass
     gc.collect()
+
+
+def test_a_clients_own_answer_comes_before_its_activity_times_out() -> None:
+    """Else an attempt that still works would meet its successor, and its error would be lost."""
+    ledger = ledgers.BUSY_SECONDS
+    reading = company.READ_SECONDS + 2 * payments.READ_SECONDS
+    assert reading < calls.READ_ATTEMPT.total_seconds()
+    assert calls.REFUND_ATTEMPT.total_seconds() > payments.REFUND_SECONDS
+    assert smtp.CONVERSATION_SECONDS + ledger <= mail.ATTEMPT.total_seconds()
+    assert mail.ATTEMPT + timedelta(seconds=ledger) <= calls.MAIL_ATTEMPT
+    assert model_client.ANSWER_SECONDS + 2 * ledger < calls.MODEL_ATTEMPT.total_seconds()
+    assert calls.TOOL_PATIENCE.total_seconds() > tools.TOOL_SECONDS
+    longest = max(payments.REFUND_SECONDS, model_client.ANSWER_SECONDS)
+    assert wiring.GRACEFUL_SHUTDOWN.total_seconds() > longest
 
 
 @pytest.mark.parametrize(
