@@ -1,0 +1,116 @@
+"""Unknown is not failed (promise P8): lost answers, outages and lies of the provider."""
+
+from typing import Any
+
+import pytest
+
+from domain.models import Outcome, Stage
+from domain.outcomes import Reason
+from tests.world import Run, World, event_types
+
+
+def _fault(operation: str, what: str, **more: Any) -> dict[str, Any]:
+    system = {"refunds": "payments", "chat": "model", "send": "mail"}[operation.partition(".")[0]]
+    return {"system": system, "operation": operation, "call": 1, "what": what, **more}
+
+
+SURVIVED: dict[str, list[dict[str, Any]]] = {
+    "answer lost after the effect": [_fault("refunds.create", "drop_after")],
+    "connection dropped before the effect": [_fault("refunds.create", "drop_before")],
+    "a fault of the server": [_fault("refunds.create", "fail_before")],
+    "the key is in use": [_fault("refunds.create", "status", status=409)],
+    "too many requests": [
+        _fault("refunds.create", "status", status=429, headers={"Retry-After": "1"})
+    ],
+    "the look-up fails": [_fault("refunds.list", "fail_before")],
+    "reading back fails": [_fault("refunds.retrieve", "drop_before")],
+    "a mail's answer is lost": [_fault("send", "drop_after")],
+    "the mail server is busy": [_fault("send", "fail_before")],
+    "the model is busy": [_fault("chat", "status", status=429, headers={"Retry-After": "1"})],
+    "the model's answer is lost": [_fault("chat", "drop_after")],
+}
+
+
+@pytest.mark.parametrize("name", SURVIVED, ids=[name.replace(" ", "-") for name in SURVIVED])
+async def test_a_passing_fault_costs_nobody_anything(world: World, name: str) -> None:
+    """P1, P3, P8: one refund, one mail of each purpose, whatever was lost on the way."""
+    await world.control("faults", SURVIVED[name])
+    run = await world.start()
+    await run.approve()
+    ended = await run.result()
+
+    assert ended.outcome is Outcome.REFUNDED
+    assert await world.refunds() == [(42000, "succeeded")]
+    assert await world.mails() == {"under_review": 1, "approval_request.r1": 1, "refunded": 1}
+
+
+async def test_the_model_may_be_down_the_case_then_goes_to_a_person(world: World) -> None:
+    """P5: after the policy's patience the manager decides with the facts that code has."""
+    await world.control("faults", [_fault("chat", "fail_before", call="every")])
+    run = await world.start("8891")
+    await run.until(lambda s: s.accepted)
+    await run.move_on(minutes=31)
+    proposal = await run.waiting()
+
+    assert proposal.approvals_needed == 1
+    assert "the model gave no assessment" in proposal.why_a_person
+    assert (await run.approve()).what == "approved"
+    assert (await run.result()).outcome is Outcome.REFUNDED
+
+
+async def test_a_provider_that_says_ok_and_does_nothing_is_not_believed(world: World) -> None:
+    """P3, P8: `refunded` is never said of a refund that the provider does not know."""
+    await world.control("faults", [_fault("refunds.create", "ok_without_effect", call="every")])
+    run = await world.start()
+    await run.approve()
+    await run.until(lambda s: s.stage is Stage.VERIFYING)
+    await run.move_on(hours=3)
+    ended = await run.result()
+
+    assert (ended.outcome, ended.reason) == (Outcome.NEEDS_HUMAN, Reason.REFUND_UNKNOWN)
+    assert (await world.mails())["refunded"] == 0
+    assert await world.refunds() == []
+
+
+async def test_a_provider_that_refuses_for_good_ends_with_a_person(world: World) -> None:
+    """P8: a definite no with nothing to explain it is for a person, and nobody is paid."""
+    refusal = {"error": {"type": "invalid_request_error", "code": "charge_not_refundable",
+                         "message": "This charge cannot be refunded."}}  # fmt: skip
+    row = _fault("refunds.create", "status", status=400, body=refusal, call="every")
+    await world.control("faults", [row])
+    run = await world.start()
+    await run.approve()
+    ended = await run.result()
+
+    assert (ended.outcome, ended.reason) == (Outcome.NEEDS_HUMAN, Reason.PROVIDER_REFUSED)
+    assert await world.refunds() == []
+
+
+async def test_a_person_is_told_after_an_hour_of_not_knowing(world: World) -> None:
+    """P4, P8: one alert, and the run goes on looking until it knows."""
+    await world.control(
+        "faults",
+        [
+            _fault("refunds.create", "drop_before", call="every"),
+            _fault("refunds.list", "drop_before", call="every"),
+        ],
+    )
+    run = await world.start()
+    proposal = await run.waiting()
+    await world.http.delete("/control/faults")
+    await world.control("faults", [_fault("refunds.create", "drop_before", call="every")])
+    await run.send(world.signer.decision(proposal))
+    await run.until(lambda s: s.stage is Stage.REFUNDING)
+    await _hours_of_outage(run)
+    assert (await world.mails())["alert.unknown.r1"] == 1
+    assert await world.refunds() == []
+
+    await world.http.delete("/control/faults")
+    assert (await run.result()).outcome is Outcome.REFUNDED
+    assert await world.refunds() == [(42000, "succeeded")]
+
+
+async def _hours_of_outage(run: Run) -> None:
+    await run.move_on(hours=2)
+    await run.until(lambda s: "refund_unknown" in [entry.what for entry in s.trail])
+    assert event_types(await run.history())["WORKFLOW_TASK_FAILED"] == 0
