@@ -11,7 +11,7 @@ import pytest
 from temporalio.testing import WorkflowEnvironment
 
 from starters.cli import run
-from tests.world import World, temporal_server
+from tests.world import PATIENCE, World, temporal_server
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,12 @@ def use(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def end_all(world: World) -> None:
-    """End the runs that a command started: the server is shared."""
+    """Have every open run withdrawn: the server is shared, and an order has one run at a time.
+
+    A terminate would leave orders that `refund start` rightly hesitates to touch.
+    """
     async for execution in world.client.list_workflows('ExecutionStatus = "Running"'):
         handle = world.client.get_workflow_handle(execution.id, run_id=execution.run_id)
-        await handle.terminate("the test is over")
+        await handle.cancel()
+        async with asyncio.timeout(PATIENCE):
+            await handle.result()
