@@ -1,0 +1,125 @@
+"""The command as a user runs it: real processes, real ports, Ctrl-C."""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.world import LETTER, temporal_program
+
+ROOT = Path(__file__).parents[2]
+REFUND = "from starters.cli import main; main()"
+# A demo takes about twenty seconds on a machine that does nothing else.
+PATIENCE = 150.0
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """A user's environment without settings of ours, and a folder of temporary files to look at."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("NORTHWIND_", "TEMPORAL_"))
+    }
+    return {
+        **kept,
+        "PYTHONPATH": str(ROOT),
+        "TEMPORAL_CONFIG_FILE": os.devnull,
+        "TMPDIR": str(folder),
+    }
+
+
+async def begin(folder: Path, *arguments: str) -> asyncio.subprocess.Process:
+    """Start a command in a folder, as a terminal would."""
+    return await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", REFUND, *arguments),
+        cwd=folder,
+        env=environment(folder),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+
+
+async def refund(folder: Path, *arguments: str) -> tuple[int, str, str]:
+    """Run a command to its end: exit code, output, messages."""
+    process = await begin(folder, *arguments)
+    async with asyncio.timeout(PATIENCE):
+        out, err = await process.communicate()
+    assert process.returncode is not None
+    return process.returncode, out.decode(), err.decode()
+
+
+@asynccontextmanager
+async def running(folder: Path) -> AsyncIterator[asyncio.subprocess.Process]:
+    """A `refund up` that has said that it is ready, ended by Ctrl-C."""
+    process = await begin(folder, "up", "--temporal", temporal_program())
+    try:
+        assert process.stdout is not None
+        async with asyncio.timeout(PATIENCE):
+            while b"Ctrl-C" not in (line := await process.stdout.readline()):
+                assert line, (await process.communicate())[1].decode()
+        yield process
+    finally:
+        if process.returncode is None:
+            process.send_signal(signal.SIGINT)
+        async with asyncio.timeout(PATIENCE):
+            await process.communicate()
+
+
+async def test_the_demo_survives_its_kills(tmp_path: Path) -> None:
+    """The story of order 8890 ends with right books after SIGKILL to all; nothing is left."""
+    code, out, err = await refund(tmp_path, "demo", "--temporal", temporal_program())
+    assert code == 0, out + err
+    assert "SIGKILL to temporal" in out
+    assert "The books are right" in out
+    assert not any(tmp_path.iterdir())  # noqa: ASYNC240 - nothing else runs in this test
+
+
+async def test_up_keeps_its_data_and_ends_what_it_started(tmp_path: Path) -> None:
+    """Ctrl-C ends the three processes; the next `up` on the folder shows the same refunds."""
+    async with running(tmp_path) as first:
+        code, out, err = await refund(
+            tmp_path, "start", "--order", "8891", "--message", LETTER, "--wait", "--json"
+        )
+        assert code == 0, err
+        assert json.loads(out)["status"]["outcome"] == "refunded"
+        code, _, err = await refund(tmp_path, "doctor")
+        assert code == 0, err
+        code, _, err = await refund(tmp_path, "up", "--temporal", temporal_program())
+        assert (code, len(err.splitlines())) == (7, 1)
+        assert str(first.pid) in err
+    assert first.returncode == 0
+    links = json.loads((tmp_path / ".northwind" / "connection.json").read_text())
+    code, _, err = await refund(tmp_path, "list")
+    assert (code, "refund up" in err) == (5, True)
+    async with running(tmp_path):
+        _, out, _ = await refund(tmp_path, "list", "--outcome", "refunded", "--json")
+        assert [row["order_id"] for row in json.loads(out)] == ["8891"]
+    assert json.loads((tmp_path / ".northwind" / "connection.json").read_text()) == links
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+async def test_an_interrupted_demo_leaves_no_process(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    """Ctrl-C and SIGTERM in the middle of the demo: everything ends, and it says where data is."""
+    process = await begin(tmp_path, "demo", "--temporal", temporal_program())
+    assert process.stdout is not None
+    pids = []
+    async with asyncio.timeout(PATIENCE):
+        while len(pids) < 2:
+            line = (await process.stdout.readline()).decode()
+            if "(process " in line:
+                pids.append(int(line.rpartition("(process ")[2].strip(" )\n")))
+        process.send_signal(number)
+        _, err = await process.communicate()
+    assert process.returncode == 130
+    assert str(tmp_path) in err.decode()
+    for pid in pids:
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)

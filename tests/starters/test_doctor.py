@@ -1,0 +1,105 @@
+"""`refund doctor`: each thing that is wrong, and how to mend it."""
+
+from typing import Any
+
+import pytest
+from temporalio import activity
+from temporalio.client import Client
+from temporalio.worker import Worker
+
+from tests.starters.conftest import Typed
+from tests.world import World
+
+
+@activity.defn
+async def no_work() -> None:
+    """What a worker needs to poll at all."""
+
+
+async def findings(typed: Typed, code: int = 1) -> dict[str, dict[str, Any]]:
+    """What the doctor finds, by check."""
+    done = await typed("doctor", "--json")
+    assert done.code == code, done.err
+    return {finding["check"]: finding for finding in done.data}
+
+
+async def test_a_bare_namespace_needs_mending(typed: Typed, bare_world: World) -> None:
+    """Missing attributes and the short retention are found, each with the command that mends it."""
+    found = await findings(typed)
+    for check, mend in (
+        ("search attributes", "--name RefundStage --type Keyword"),
+        ("retention", "--retention 90d"),
+    ):
+        assert not found[check]["ok"]
+        assert mend in found[check]["mend"]
+    for check in ("settings", "keys", "server", "worker", "clock", "ledger"):
+        assert found[check]["ok"], found[check]
+
+
+async def test_a_queue_that_nobody_polls_is_found(
+    typed: Typed, monkeypatch: pytest.MonkeyPatch, world: World
+) -> None:
+    """No worker on the queue is found, and told to people too."""
+    monkeypatch.setattr("domain.names.TASK_QUEUE", "nobody-polls-this")
+    found = await findings(typed)
+    assert not found["worker"]["ok"]
+    assert "refund worker" in found["worker"]["mend"]
+    assert "nobody polls nobody-polls-this" in (await typed("doctor")).out
+
+
+async def test_a_missing_namespace_is_told_apart(
+    typed: Typed, monkeypatch: pytest.MonkeyPatch, world: World
+) -> None:
+    """The server is there and the namespace is not: the doctor says which, and how to make one."""
+    monkeypatch.setenv("TEMPORAL_NAMESPACE", "no-such-namespace")
+    found = await findings(typed)
+    assert found["server"]["ok"]
+    assert "namespace create --namespace no-such-namespace" in found["namespace"]["mend"]
+
+
+async def test_an_unreachable_server_is_found(
+    typed: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a server the doctor still says what can be said."""
+    monkeypatch.setenv("TEMPORAL_ADDRESS", "127.0.0.1:1")
+    found = await findings(typed)
+    assert not found["server"]["ok"]
+    assert "connection refused" in found["server"]["detail"]
+    assert found["settings"]["ok"]
+
+
+@pytest.mark.parametrize(("what", "says"), [("none", "no private keys"), ("open", "others can")])
+async def test_keys_are_looked_at(
+    typed: Typed, monkeypatch: pytest.MonkeyPatch, world: World, what: str, says: str
+) -> None:
+    """An empty key folder, and a key that others can read, are found."""
+    if what == "none":
+        monkeypatch.setenv("NORTHWIND_KEYS_DIR", "no-keys-here")
+    else:
+        (world.company.keys / "maria.silva@northwind.example.pem").chmod(0o644)
+    found = await findings(typed)
+    assert not found["keys"]["ok"]
+    assert says in found["keys"]["detail"]
+
+
+async def test_a_wrong_setting_is_found(typed: Typed, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A setting that cannot be read is the one finding, with its name."""
+    monkeypatch.setenv("NORTHWIND_SMTP_URL", "nonsense")
+    found = await findings(typed)
+    assert "NORTHWIND_SMTP_URL" in found["settings"]["detail"]
+
+
+async def test_a_shared_sqlite_ledger_is_found(typed: Typed, world: World) -> None:
+    """Workers on several hosts with a ledger in SQLite: two would not see each other's mails."""
+    config = world.client.service_client.config
+    other = Worker(
+        await Client.connect(config.target_host),
+        task_queue="refunds",
+        activities=[no_work],
+        identity="1@another-host",
+    )
+    async with other:
+        found = await findings(typed)
+    assert not found["ledger"]["ok"]
+    assert "another-host" in found["ledger"]["detail"]
+    assert "NORTHWIND_LEDGER_URL" in found["ledger"]["mend"]
