@@ -36,11 +36,19 @@ class CaseActivities(ABC):
         """Read order, payment with all its refunds, policy and rights, as they are now."""
 
 
-class ToolQuery(Frozen):
+class ToolsQuery(Frozen):
+    """All tools that one answer of the model asked for, to be run together."""
+
     environment: Identifier
     order_id: Identifier
-    """The run's own order. What the model names in `call` changes nothing about it."""
-    call: ToolCall
+    """The run's own order. What the model names in a call changes nothing about it."""
+    calls: tuple[ToolCall, ...]
+
+
+class ToolResults(Frozen):
+    """The results, in the order of the calls."""
+
+    results: tuple[ToolResult, ...]
 
 
 class AgentActivities(ABC):
@@ -51,18 +59,8 @@ class AgentActivities(ABC):
 
     @abstractmethod
     @activity.defn
-    async def look_up_order(self, query: ToolQuery) -> ToolResult:
-        """Tell the model about the run's order."""
-
-    @abstractmethod
-    @activity.defn
-    async def read_policy(self, query: ToolQuery) -> ToolResult:
-        """Tell the model the policy's text."""
-
-    @abstractmethod
-    @activity.defn
-    async def past_refunds(self, query: ToolQuery) -> ToolResult:
-        """Tell the model which refunds the order has had."""
+    async def use_tools(self, query: ToolsQuery) -> ToolResults:
+        """Run read-only tools for the model: `look_up_order`, `read_policy`, `past_refunds`."""
 
 
 class StatementCheck(Frozen):
@@ -102,6 +100,8 @@ class RefundOrder(Frozen):
     amount: Money
     order_id: Identifier
     proposal_id: str
+    known_refunds: tuple[str, ...]
+    """The refunds on the payment that the proposal was made with: a newer one sends nothing."""
     checked_at: AwareDatetime
     """When the facts that allow this were read; nothing is sent on facts older than 5 minutes."""
 
@@ -118,6 +118,8 @@ class RefundAttempt(Frozen):
     """What is known after an attempt; an unknown outcome is an error and tried again."""
 
     state: AttemptState
+    attempt: int = 1
+    """Which attempt this was; what came of the earlier ones is not known."""
     refund: Refund | None = None
     code: str = ""
     """The provider's word for its no."""

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Self
 
 from temporalio import activity
 
-from activities.interfaces import AgentActivities, ToolQuery
+from activities.interfaces import AgentActivities, ToolResults, ToolsQuery
 from activities.ledger import Ledger
 from activities.model_answer import read_answer
 from activities.tools import Tools
-from domain.agent import ModelAnswer, ModelRequest, ToolResult
-from domain.names import order_of_workflow
+from domain.agent import ModelAnswer, ModelRequest
 
 if TYPE_CHECKING:
     from activities.model_client import ModelClient
@@ -58,25 +57,15 @@ class Agent(AgentActivities):
         if kept is not None:
             return ModelAnswer.model_validate_json(kept)
         client = await self._open()
-        raw = await client.ask(_order_of(request.key), request.letter, request.turns)
+        raw = await client.ask(request.order_id, request.letter, request.turns)
         answer = read_answer(raw)
         await self._ledger.keep_result(request.key, digest, answer.model_dump_json())
         return answer
 
     @activity.defn
-    async def look_up_order(self, query: ToolQuery) -> ToolResult:
-        """Tell the model about the run's order."""
-        return await self._tools.look_up_order(query)
-
-    @activity.defn
-    async def read_policy(self, query: ToolQuery) -> ToolResult:
-        """Tell the model the policy's text."""
-        return await self._tools.read_policy(query)
-
-    @activity.defn
-    async def past_refunds(self, query: ToolQuery) -> ToolResult:
-        """Tell the model which refunds the order has had."""
-        return await self._tools.past_refunds(query)
+    async def use_tools(self, query: ToolsQuery) -> ToolResults:
+        """Run read-only tools for the model; one that fails tells it so."""
+        return await self._tools.use(query)
 
     async def _open(self) -> "ModelClient":
         """The client, loaded at the first request: its libraries take seconds to load.
@@ -89,9 +78,3 @@ class Agent(AgentActivities):
                 client: ModelClient = module.ModelClient(*self._access)
                 self._client = client
             return self._client
-
-
-def _order_of(key: str) -> str:
-    """The run's order, from the idempotency key of the request."""
-    parts = key.split("/")
-    return (order_of_workflow(parts[1]) if len(parts) > 1 else None) or "unknown"

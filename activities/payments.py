@@ -110,15 +110,20 @@ class StripePayments(PaymentActivities):
                 same order.
         """
         async with _provider(f"refund for order {order.order_id}", REFUND_SECONDS):
-            payment = await self._read_payment(order.payment)
-            found = _find_ours(order, payment)
-            if found is not None:
-                return found
-            if self._clock() - order.checked_at > FACTS_FRESH:
-                return RefundAttempt(
-                    state=AttemptState.STALE, detail="the facts are older than 5 minutes"
-                )
-            return _reason_to_refuse(order, payment) or await self._create(order)
+            result = await self._attempt(order)
+        number = activity.info().attempt if activity.in_activity() else 1
+        return result.model_copy(update={"attempt": number})
+
+    async def _attempt(self, order: RefundOrder) -> RefundAttempt:
+        payment = await self._read_payment(order.payment)
+        found = _find_ours(order, payment)
+        if found is not None:
+            return found
+        if self._clock() - order.checked_at > FACTS_FRESH:
+            return RefundAttempt(
+                state=AttemptState.STALE, detail="the facts are older than 5 minutes"
+            )
+        return _reason_to_refuse(order, payment) or await self._create(order)
 
     async def _create(self, order: RefundOrder) -> RefundAttempt:
         amount = provider_amount(order.amount)
@@ -215,6 +220,10 @@ def _reason_to_refuse(order: RefundOrder, payment: Payment | None) -> RefundAtte
         return _refused("nothing_left", f"nothing of {payment.captured} is left")
     if order.amount.amount_minor > payment.left.amount_minor:
         return _refused("amount_above_left", f"{payment.left} is left, less than {order.amount}")
+    newer = [r.id for r in payment.refunds if r.takes_money and r.id not in order.known_refunds]
+    if newer:
+        # In the very race: somebody refunded since the re-check. What is left is judged anew.
+        return _refused("payment_changed", f"newer refunds: {', '.join(newer[:5])}")
     return None
 
 

@@ -8,11 +8,11 @@ import asyncio
 import json
 from typing import Any
 
-from activities.interfaces import ToolQuery
+from activities.interfaces import ToolResults, ToolsQuery
 from activities.orders import Orders
 from activities.payments import StripePayments
-from domain.agent import TOOL_RESULT_LIMIT, ToolResult
-from domain.errors import Unreachable
+from domain.agent import TOOL_RESULT_LIMIT, ToolCall, ToolResult
+from domain.errors import OutsideError
 from domain.models import Order
 
 # Tools are local Activities of 5 seconds in total.
@@ -28,71 +28,73 @@ class Tools:
         self._orders = orders
         self._payments = payments
 
-    async def look_up_order(self, query: ToolQuery) -> ToolResult:
-        """The order without the customer.
+    async def use(self, query: ToolsQuery) -> ToolResults:
+        """Run the tools of one answer together; one that cannot be had tells the model so."""
+        results = await asyncio.gather(*(self._use(query.order_id, call) for call in query.calls))
+        return ToolResults(results=tuple(results))
 
-        Raises:
-            OutsideError: the order service cannot be read.
-        """
-        if (no := _refuse(query)) is not None:
-            return no
-        order = await self._orders.read_order(query.order_id)
-        if order is None:
-            return _result(query, "There is no such order.")
-        return _result(query, _order_text(order))
-
-    async def read_policy(self, query: ToolQuery) -> ToolResult:
-        """The policy's text with its version.
-
-        Raises:
-            OutsideError: the policy cannot be read.
-        """
-        policy = await self._orders.read_policy()
-        head = f"Version {policy.version}. return_window_days: {policy.return_window_days}"
-        return _result(query, f"{head}\n\n{policy.text}")
-
-    async def past_refunds(self, query: ToolQuery) -> ToolResult:
-        """What was paid for the order, what was refunded, and what is left.
-
-        Raises:
-            OutsideError: the order service or the payment provider cannot be read.
-        """
-        if (no := _refuse(query)) is not None:
-            return no
+    async def _use(self, order_id: str, call: ToolCall) -> ToolResult:
         try:
             async with asyncio.timeout(TOOL_SECONDS):
-                order = await self._orders.read_order(query.order_id)
-                payment = await self._payments.read_payment(order.payment) if order else None
-        except TimeoutError:
-            raise Unreachable("earlier refunds: no answer in time") from None
+                content = _refusal(order_id, call) or await self._run(order_id, call.tool)
+        except (OutsideError, TimeoutError):
+            content = "Not available right now."
+        if len(content) > TOOL_RESULT_LIMIT:
+            content = content[: TOOL_RESULT_LIMIT - len(_CUT)] + _CUT
+        return ToolResult(call_id=call.call_id, content=content)
+
+    async def _run(self, order_id: str, tool: str) -> str:
+        match tool:
+            case "look_up_order":
+                return await self._look_up_order(order_id)
+            case "read_policy":
+                return await self._read_policy()
+            case "past_refunds":
+                return await self._past_refunds(order_id)
+            case _:
+                return "There is no such tool."
+
+    async def _look_up_order(self, order_id: str) -> str:
+        """The order without the customer."""
+        order = await self._orders.read_order(order_id)
+        return "There is no such order." if order is None else _order_text(order)
+
+    async def _read_policy(self) -> str:
+        policy = await self._orders.read_policy()
+        head = f"Version {policy.version}. return_window_days: {policy.return_window_days}"
+        return f"{head}\n\n{policy.text}"
+
+    async def _past_refunds(self, order_id: str) -> str:
+        """What was paid for the order, what was refunded, and what is left."""
+        order = await self._orders.read_order(order_id)
+        payment = await self._payments.read_payment(order.payment) if order else None
         if payment is None:
-            return _result(query, "There is no payment for this order.")
-        told = {
-            "captured": str(payment.captured),
-            "left": str(payment.left),
-            "in_dispute": payment.disputed,
-            "refunds": [
-                {
-                    "id": refund.id,
-                    "amount": str(refund.amount),
-                    "status": refund.status,
-                    "created_at": refund.created_at.isoformat(),
-                }
-                for refund in payment.refunds
-            ],
-        }
-        return _result(query, _json(told))
+            return "There is no payment for this order."
+        return _json(
+            {
+                "captured": str(payment.captured),
+                "left": str(payment.left),
+                "in_dispute": payment.disputed,
+                "refunds": [
+                    {
+                        "id": refund.id,
+                        "amount": str(refund.amount),
+                        "status": refund.status,
+                        "created_at": refund.created_at.isoformat(),
+                    }
+                    for refund in payment.refunds
+                ],
+            }
+        )
 
 
-def _refuse(query: ToolQuery) -> ToolResult | None:
+def _refusal(order_id: str, call: ToolCall) -> str | None:
     """A sentence for a call that names another order; None for one that names the run's."""
     try:
-        named = json.loads(query.call.arguments).get("order_id", query.order_id)
+        named = json.loads(call.arguments).get("order_id", order_id)
     except (ValueError, AttributeError):
-        return _result(query, "The arguments are no JSON object.")
-    if named == query.order_id:
-        return None
-    return _result(query, f"Only order {query.order_id} can be read in this case.")
+        return "The arguments are no JSON object."
+    return None if named == order_id else f"Only order {order_id} can be read in this case."
 
 
 def _order_text(order: Order) -> str:
@@ -109,9 +111,3 @@ def _order_text(order: Order) -> str:
 
 def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
-
-
-def _result(query: ToolQuery, content: str) -> ToolResult:
-    if len(content) > TOOL_RESULT_LIMIT:
-        content = content[: TOOL_RESULT_LIMIT - len(_CUT)] + _CUT
-    return ToolResult(call_id=query.call.call_id, content=content)

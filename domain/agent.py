@@ -44,6 +44,7 @@ class ModelRequest(Frozen):
 
     environment: Identifier
     key: str
+    order_id: Identifier
     letter: str
     turns: tuple[Turn, ...] = ()
 

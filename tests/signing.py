@@ -80,7 +80,7 @@ class Signer:
         return self.sign(StatementKind.DECISION, by, claims, headers, key_of)
 
     def withdrawal(
-        self, request: RefundRequest, *, by: str = SAM, at: float | None = None, **changes: Any
+        self, of: RefundRequest, *, by: str = SAM, at: float | None = None, **changes: Any
     ) -> SignedStatement:
         """A withdrawal of a request."""
         claims = {
@@ -88,9 +88,9 @@ class Signer:
             "iss": by,
             "iat": int(time.time() if at is None else at),
             "jti": uuid.uuid4().hex,
-            "env": request.environment,
-            "sub": workflow_id(request.order_id),
-            "request": request.request_id,
+            "env": of.environment,
+            "sub": workflow_id(of.order_id),
+            "request": of.request_id,
             "comment": "the customer called",
             **changes,
         }

@@ -56,9 +56,7 @@ class Activities:
         return (
             self.cases.read_case,
             self.agent.ask_model,
-            self.agent.look_up_order,
-            self.agent.read_policy,
-            self.agent.past_refunds,
+            self.agent.use_tools,
             self.decisions.verify_statement,
             self.payments.make_refund,
             self.payments.read_refund,

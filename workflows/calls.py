@@ -8,7 +8,7 @@ clients inside (5 to 40 seconds), so that a client's own answer arrives first.
 import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from temporalio import workflow
 from temporalio.common import RetryPolicy
@@ -28,7 +28,7 @@ with workflow.unsafe.imports_passed_through():
         StatementActivities,
         StatementCheck,
         StatementVerdict,
-        ToolQuery,
+        ToolsQuery,
     )
     from domain.agent import ModelAnswer, ModelRequest, ToolResult
     from domain.case import Case
@@ -52,14 +52,16 @@ FACTS_PATIENCE = timedelta(hours=24)
 RECHECK_PATIENCE = timedelta(days=7)
 # A decision that cannot be checked for a day is refused as such, and its sender sees it.
 VERIFY_PATIENCE = timedelta(hours=24)
-# After an hour of not knowing, a person is told (design, section 5, step 6).
+# After an hour of not knowing, a person is told (design, section 5, step 6); later tries are short,
+# since an attempt on facts older than 5 minutes sends nothing.
 REFUND_PATIENCE = timedelta(hours=1)
+REFUND_PATIENCE_LATER = timedelta(minutes=10)
 # One reading of a refund; verification comes again on its own timers.
 READING_PATIENCE = timedelta(hours=1)
 # A mail may wait for a mail server over a weekend.
 MAIL_PATIENCE = timedelta(days=3)
 # The model's tools are local activities: a longer one would hold the workflow task.
-TOOL_PATIENCE = timedelta(seconds=5)
+TOOLS_PATIENCE = timedelta(seconds=5)
 
 READ_ATTEMPT = timedelta(seconds=30)
 REFUND_ATTEMPT = timedelta(seconds=60)
@@ -102,30 +104,21 @@ async def ask_model(
     )
 
 
-_TOOLS: dict[str, Callable[[Any, ToolQuery], Awaitable[ToolResult]]] = {
-    "look_up_order": AgentActivities.look_up_order,
-    "read_policy": AgentActivities.read_policy,
-    "past_refunds": AgentActivities.past_refunds,
-}
-
-
-async def run_tool(query: ToolQuery) -> ToolResult:
-    """Run a read-only tool; a tool that fails tells the model so."""
-    tool = _TOOLS.get(query.call.tool)
-    if tool is None:
-        return ToolResult(call_id=query.call.call_id, content="There is no such tool.")
-    result = await _answer_or_none(
+async def use_tools(query: ToolsQuery) -> tuple[ToolResult, ...]:
+    """Run the model's read-only tools, all as one billed Action; a failure is told to the model."""
+    answer = await _answer_or_none(
         workflow.execute_local_activity_method(
-            tool,
+            AgentActivities.use_tools,
             query,
-            schedule_to_close_timeout=TOOL_PATIENCE,
-            retry_policy=RetryPolicy(
-                initial_interval=timedelta(milliseconds=200), maximum_attempts=3
-            ),
+            schedule_to_close_timeout=TOOLS_PATIENCE,
+            retry_policy=RetryPolicy(maximum_attempts=2),
         ),
         lambda why: None,
     )
-    return result or ToolResult(call_id=query.call.call_id, content="Not available right now.")
+    if answer is not None:
+        return answer.results
+    content = "Not available right now."
+    return tuple(ToolResult(call_id=call.call_id, content=content) for call in query.calls)
 
 
 async def verify_statement(
@@ -145,14 +138,16 @@ async def verify_statement(
     )
 
 
-async def make_refund(order: RefundOrder, gave_up: GaveUp) -> RefundAttempt | None:
+async def make_refund(
+    order: RefundOrder, patience: timedelta, gave_up: GaveUp
+) -> RefundAttempt | None:
     """None means that it is *not known* whether the refund was made."""
     return await _answer_or_none(
         workflow.execute_activity_method(
             PaymentActivities.make_refund,
             order,
             start_to_close_timeout=REFUND_ATTEMPT,
-            schedule_to_close_timeout=REFUND_PATIENCE,
+            schedule_to_close_timeout=patience,
             retry_policy=PATIENT,
             summary=f"Refund {order.amount} of order {order.order_id}",
         ),

@@ -1,12 +1,11 @@
 """Step 1: let the model look into the case. It helps, it is not needed (promise P5)."""
 
-import asyncio
 from datetime import timedelta
 
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from activities.interfaces import ToolQuery
+    from activities.interfaces import ToolsQuery
     from domain.agent import BAD_ANSWERS_LIMIT, ModelAnswer, ModelRequest, Turn
     from domain.models import Assessment, Policy
 
@@ -51,6 +50,7 @@ async def _ask(
     request = ModelRequest(
         environment=state.request.environment,
         key=state.key(f"model.{number}"),
+        order_id=state.request.order_id,
         letter=state.request.message,
         turns=turns,
     )
@@ -65,10 +65,11 @@ async def _ask(
 async def _run_tools(state: RunState, answer: ModelAnswer) -> Turn:
     if not answer.calls:
         return Turn(problem=answer.problem)
-    queries = [
-        ToolQuery(environment=state.request.environment, order_id=state.request.order_id, call=call)
-        for call in answer.calls
-    ]
-    results = await asyncio.gather(*(calls.run_tool(query) for query in queries))
+    query = ToolsQuery(
+        environment=state.request.environment,
+        order_id=state.request.order_id,
+        calls=answer.calls,
+    )
+    results = await calls.use_tools(query)
     state.note("looked_up", ", ".join(call.tool for call in answer.calls), who=answer.model)
-    return Turn(calls=answer.calls, results=tuple(results), problem=answer.problem)
+    return Turn(calls=answer.calls, results=results, problem=answer.problem)

@@ -10,7 +10,7 @@ from datetime import timedelta
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from activities.interfaces import AttemptState, CaseQuery, RefundOrder
+    from activities.interfaces import AttemptState, CaseQuery, RefundAttempt, RefundOrder
     from domain.case import Case, Ours
     from domain.models import Outcome, Refund, RefundStatus, Stage
     from domain.outcomes import Close, Reason
@@ -59,36 +59,51 @@ async def recheck_now(state: RunState) -> Finding:
 
 async def pay(state: RunState, postbox: Postbox) -> Ours | Changed | RightLost | Close:
     """Make the refund. Ends with the refund, with a changed world, or with a person."""
-    gives_up_at = workflow.now() + _UNKNOWN_PATIENCE
-    for pause in _growing(timedelta(seconds=1), timedelta(hours=1)):
+    began = workflow.now()
+    patience = calls.REFUND_PATIENCE
+    for pause in _growing(timedelta(seconds=1), timedelta(hours=6)):
         state.maybe_sent = True
         attempt = await calls.make_refund(
-            _order(state, _facts(state)), lambda why: state.note("refund_unknown", why)
+            _order(state, _facts(state)),
+            patience,
+            lambda why: state.note("refund_unknown", why),
         )
-        if attempt is None:
-            words = "It is not known whether the refund was made; the run keeps looking."
-            postbox.send(state, notices.alert(state, f"unknown.r{_round(state)}", words))
-        elif attempt.state in (AttemptState.MADE, AttemptState.FOUND) and attempt.refund:
-            state.note(f"refund_{attempt.state.value}", _words(attempt.refund))
-            return Ours(refund=attempt.refund)
-        elif attempt.state is AttemptState.CONTRADICTORY:
-            return _needs_human(Reason.REFUND_CONTRADICTORY, attempt.detail)
-        else:
-            state.note(f"refund_{attempt.state.value}", f"{attempt.code} {attempt.detail}".strip())
+        patience = calls.REFUND_PATIENCE_LATER
+        known = attempt is not None and attempt.attempt == 1
+        if attempt is not None and (end := _end_of_attempt(state, attempt)) is not None:
+            return end
         finding = await recheck_now(state)
+        if isinstance(finding, Changed) and not known:
+            # An earlier attempt may still arrive; a new round would pay under another key.
+            words = f"{finding.what}, while it is not known whether our refund was made."
+            return _needs_human(Reason.REFUND_UNKNOWN, words)
         if not isinstance(finding, Clear):
             return finding
         if attempt is not None and attempt.state is AttemptState.REFUSED:
             words = f"The provider refused the refund: {attempt.code} {attempt.detail}".strip()
             return _needs_human(Reason.PROVIDER_REFUSED, words)
-        if workflow.now() >= gives_up_at:
+        waited = workflow.now() - began
+        if waited >= _UNKNOWN_PATIENCE:
             break
-        if attempt is not None:
-            # A worker whose clock is off calls all facts stale: do not run in circles.
-            await workflow.sleep(pause, summary="Wait before the refund is tried again")
+        if waited >= calls.REFUND_PATIENCE:
+            words = "It is not known whether the refund was made; the run keeps looking."
+            postbox.send(state, notices.alert(state, f"unknown.r{_round(state)}", words))
+        # A worker whose clock is off calls all facts stale: do not run in circles.
+        await workflow.sleep(pause, summary="Wait before the refund is tried again")
     return _needs_human(
         Reason.REFUND_UNKNOWN, "For a week it could not be found out whether the refund was made."
     )
+
+
+def _end_of_attempt(state: RunState, attempt: RefundAttempt) -> Ours | Close | None:
+    """What an attempt settles; None where the world must be looked at again."""
+    if attempt.state in (AttemptState.MADE, AttemptState.FOUND) and attempt.refund is not None:
+        state.note(f"refund_{attempt.state.value}", _words(attempt.refund))
+        return Ours(refund=attempt.refund)
+    state.note(f"refund_{attempt.state.value}", f"{attempt.code} {attempt.detail}".strip())
+    if attempt.state is AttemptState.CONTRADICTORY:
+        return _needs_human(Reason.REFUND_CONTRADICTORY, attempt.detail)
+    return None
 
 
 async def verify(state: RunState, refund: Refund) -> Close:
@@ -154,6 +169,7 @@ def _order(state: RunState, case: Case) -> RefundOrder:
         amount=state.proposal.amount,
         order_id=state.request.order_id,
         proposal_id=state.proposal.proposal_id,
+        known_refunds=state.proposal.known_refunds,
         checked_at=case.read_at,
     )
 

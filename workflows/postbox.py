@@ -16,10 +16,14 @@ class Postbox:
 
     def __init__(self) -> None:
         self._deliveries: list[asyncio.Task[None]] = []
+        self._keys: set[str] = set()
 
     def send(self, state: RunState, orders: list[MailOrder]) -> None:
+        """Send mails, each key once: the ledger would not send it again, but the call costs."""
         for order in orders:
-            self._deliveries.append(asyncio.create_task(self._deliver(state, order)))
+            if order.key not in self._keys:
+                self._keys.add(order.key)
+                self._deliveries.append(asyncio.create_task(self._deliver(state, order)))
 
     async def empty(self) -> None:
         """Wait until every mail is sent or given up; bounded by `calls.MAIL_PATIENCE`."""

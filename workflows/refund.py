@@ -165,9 +165,7 @@ class RefundWorkflow:
         rule = f"policy {proposal.policy_version}: {needs}"
         state.note("proposed", f"{proposal.amount}, round {proposal.round}, {rule}")
         if proposal.approvals_needed:
-            if not state.told_customer:
-                self._postbox.send(state, notices.under_review(state))
-                state.told_customer = True
+            self._postbox.send(state, notices.under_review(state))
             self._postbox.send(state, notices.approval_request(state))
         self._clerk.look_again()
 

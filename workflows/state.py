@@ -62,8 +62,6 @@ class RunState:
     approvals: list[Approval] = field(default_factory=list)
     rejection: Close | None = None
     withdrawal: Withdrawal | None = None
-    told_customer: bool = False
-    """Whether the customer has been told that the request is under review."""
     lost_approvals: int = 0
     """How often an approval lost its right before the money."""
     counted: set[str] = field(default_factory=set)

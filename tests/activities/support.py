@@ -43,6 +43,7 @@ def refund_order(order: str = "8890", minor: int = 42000, **changes: Any) -> Ref
         "amount": usd(minor),
         "order_id": order,
         "proposal_id": "0123456789abcdef",
+        "known_refunds": (),
         "checked_at": datetime.now(UTC),
         **changes,
     }

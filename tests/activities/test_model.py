@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from activities.interfaces import ToolQuery
+from activities.interfaces import ToolsQuery
 from activities.model import Agent
 from activities.model_prompt import first_words
 from domain.agent import TOOL_RESULT_LIMIT, ModelAnswer, ModelRequest, ToolCall, Turn
@@ -37,13 +37,16 @@ def agent(activities: Activities) -> Agent:
 def request(letter: str = LETTER, turns: tuple[Turn, ...] = ()) -> ModelRequest:
     """What a run for order 8890 asks in its next turn."""
     key = f"local/refund-order-8890/req-1/model.{len(turns) + 1}"
-    return ModelRequest(environment="local", key=key, letter=letter, turns=turns)
+    return ModelRequest(environment="local", key=key, order_id="8890", letter=letter, turns=turns)
 
 
-def query(tool: str, arguments: str = "{}", order: str = "8890") -> ToolQuery:
-    """A tool call of the model in the run of an order."""
+async def use(agent: Agent, tool: str, arguments: str = "{}", order: str = "8890") -> str:
+    """What one tool tells the model in the run of an order."""
     call = ToolCall(call_id="call_1", tool=tool, arguments=arguments)
-    return ToolQuery(environment="local", order_id=order, call=call)
+    query = ToolsQuery(environment="local", order_id=order, calls=(call,))
+    answer = await agent.use_tools(query)
+    assert [result.call_id for result in answer.results] == ["call_1"]
+    return answer.results[0].content
 
 
 async def answer(http: httpx.AsyncClient, **changes: Any) -> None:
@@ -70,11 +73,8 @@ def call(name: str, arguments: str, call_id: str = "c1") -> dict[str, Any]:
 
 async def run_tools(agent: Agent, said: ModelAnswer) -> Turn:
     """Run what the model asked for, as the workflow does."""
-    results = []
-    for asked in said.calls:
-        tool = getattr(agent, asked.tool)
-        results.append(await tool(ToolQuery(environment="local", order_id="8890", call=asked)))
-    return Turn(calls=said.calls, results=tuple(results))
+    query = ToolsQuery(environment="local", order_id="8890", calls=said.calls)
+    return Turn(calls=said.calls, results=(await agent.use_tools(query)).results)
 
 
 async def test_the_model_reads_and_then_assesses(agent: Agent) -> None:
@@ -240,12 +240,12 @@ async def test_a_wait_that_the_model_asks_for_is_passed_on(
 
 async def test_tools_tell_facts_and_nobodys_address(agent: Agent) -> None:
     """The model learns of order and refunds, not of the customer."""
-    order = json.loads((await agent.look_up_order(query("look_up_order"))).content)
+    order = json.loads(await use(agent, "look_up_order"))
     assert (order["id"], order["total"]) == ("8890", "420.00 USD")
-    past = json.loads((await agent.past_refunds(query("past_refunds", order="8896"))).content)
+    past = json.loads(await use(agent, "past_refunds", order="8896"))
     assert (past["captured"], past["left"]) == ("250.00 USD", "130.00 USD")
     assert [refund["amount"] for refund in past["refunds"]] == ["120.00 USD"]
-    policy = (await agent.read_policy(query("read_policy"))).content
+    policy = await use(agent, "read_policy")
     assert "§1" in policy
     for told in (json.dumps(order), json.dumps(past)):
         assert "@" not in told
@@ -259,9 +259,8 @@ async def test_a_call_that_names_another_order_reads_nothing(
     agent: Agent, http: httpx.AsyncClient, named: str
 ) -> None:
     """R45: ids come from the run (traceloop/openllmetry#4322)."""
-    for tool in (agent.look_up_order, agent.past_refunds):
-        told = await tool(query("look_up_order", named))
-        assert told.content == "Only order 8890 can be read in this case."
+    for tool in ("look_up_order", "past_refunds"):
+        assert await use(agent, tool, named) == "Only order 8890 can be read in this case."
     assert "orders.get" not in (await books(http))["calls"]
 
 
@@ -271,13 +270,28 @@ async def test_what_a_tool_tells_is_bounded(
     """An order of hundreds of items fills no prompt."""
     items = [{"name": f"A thing with a long name, number {n}", "quantity": 1} for n in range(300)]
     assert (await http.post("/control/orders/8890", json={"items": items})).is_success
-    told = (await agent.look_up_order(query("look_up_order"))).content
+    told = await use(agent, "look_up_order")
     assert len(told) == TOOL_RESULT_LIMIT
     assert told.endswith("[cut here]")
 
 
 async def test_an_order_that_does_not_exist_is_told(agent: Agent) -> None:
     """No such order is a fact, not a failure."""
-    for tool in (agent.look_up_order, agent.past_refunds):
-        told = await tool(query("look_up_order", order="1"))
-        assert told.content.startswith("There is no")
+    for tool in ("look_up_order", "past_refunds"):
+        assert (await use(agent, tool, order="1")).startswith("There is no")
+
+
+async def test_a_tool_that_cannot_be_had_keeps_no_other_one_back(
+    agent: Agent, http: httpx.AsyncClient
+) -> None:
+    """An outage of the order service is told to the model, beside the policy's text."""
+    row = {"system": "orders", "operation": "orders.get", "what": "fail_before"}
+    await set_faults(http, {**row, "call": "every"})
+    calls = tuple(
+        ToolCall(call_id=tool, tool=tool) for tool in ("look_up_order", "read_policy", "sing")
+    )
+    query = ToolsQuery(environment="local", order_id="8890", calls=calls)
+    order, policy, song = [result.content for result in (await agent.use_tools(query)).results]
+    assert order == "Not available right now."
+    assert "§1" in policy
+    assert song == "There is no such tool."

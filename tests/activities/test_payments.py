@@ -154,9 +154,20 @@ async def test_a_refund_by_hand_is_never_taken_for_ours(
 ) -> None:
     """R7: same payment, same amount, no mark of ours: it is somebody else's."""
     await control(http, "hand_refund", {"payment": "pi_8899", "amount_minor": 30000})
-    attempt = await payments.make_refund(refund_order("8899", 30000))
+    by_hand = (await refunds(http, "pi_8899"))[0]["id"]
+    attempt = await payments.make_refund(refund_order("8899", 30000, known_refunds=(by_hand,)))
     assert attempt.state is AttemptState.MADE
     assert len(await refunds(http, "pi_8899")) == 2
+
+
+async def test_a_refund_by_hand_in_the_very_race_sends_nothing(
+    payments: StripePayments, http: httpx.AsyncClient
+) -> None:
+    """R7: made after the re-check and before the attempt: the run must look again."""
+    await control(http, "hand_refund", {"payment": "pi_8899", "amount_minor": 30000})
+    attempt = await payments.make_refund(refund_order("8899", 30000))
+    assert (attempt.state, attempt.code) == (AttemptState.REFUSED, "payment_changed")
+    assert len(await refunds(http, "pi_8899")) == 1
 
 
 async def test_our_refund_is_found_behind_more_than_a_page_of_others(

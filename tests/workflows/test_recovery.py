@@ -33,7 +33,7 @@ async def _reset_to(run: Run, event_id: int) -> RunStatus:
     )
     again = client.get_workflow_handle(run.handle.id, result_type=RunStatus)
     async with asyncio.timeout(PATIENCE):
-        return await again.result()
+        return RunStatus.model_validate(await again.result())
 
 
 async def _task_ends(run: Run) -> list[int]:
@@ -173,4 +173,4 @@ async def _has_mails(world: World, count: int) -> bool:
 async def _has_failed_attempts(run: Run) -> bool:
     description = await run.handle.describe()
     pending = description.raw_description.pending_activities
-    return any("staging" in activity.last_failure.message for activity in pending)
+    return any("serves environment local" in activity.last_failure.message for activity in pending)

@@ -6,7 +6,7 @@ import pytest
 
 from domain.models import Outcome, Stage
 from domain.outcomes import Reason
-from tests.world import Run, World, event_types
+from tests.world import Run, World
 
 
 def _fault(operation: str, what: str, **more: Any) -> dict[str, Any]:
@@ -88,29 +88,69 @@ async def test_a_provider_that_refuses_for_good_ends_with_a_person(world: World)
 
 async def test_a_person_is_told_after_an_hour_of_not_knowing(world: World) -> None:
     """P4, P8: one alert, and the run goes on looking until it knows."""
-    await world.control(
-        "faults",
-        [
-            _fault("refunds.create", "drop_before", call="every"),
-            _fault("refunds.list", "drop_before", call="every"),
-        ],
-    )
     run = await world.start()
-    proposal = await run.waiting()
-    await world.http.delete("/control/faults")
+    await run.waiting()
     await world.control("faults", [_fault("refunds.create", "drop_before", call="every")])
-    await run.send(world.signer.decision(proposal))
+    await run.approve()
     await run.until(lambda s: s.stage is Stage.REFUNDING)
-    await _hours_of_outage(run)
+    await run.move_on(hours=3)
     assert (await world.mails())["alert.unknown.r1"] == 1
     assert await world.refunds() == []
 
     await world.http.delete("/control/faults")
+    await run.move_on(hours=2)
     assert (await run.result()).outcome is Outcome.REFUNDED
     assert await world.refunds() == [(42000, "succeeded")]
 
 
-async def _hours_of_outage(run: Run) -> None:
-    await run.move_on(hours=2)
-    await run.until(lambda s: "refund_unknown" in [entry.what for entry in s.trail])
-    assert event_types(await run.history())["WORKFLOW_TASK_FAILED"] == 0
+async def test_a_week_of_not_knowing_ends_with_a_person(world: World) -> None:
+    """P4, P8: what stays unknown is neither paid again nor called failed."""
+    run = await world.start()
+    await run.waiting()
+    await world.control("faults", [_fault("refunds.create", "drop_before", call="every")])
+    await run.approve()
+    await run.until(lambda s: s.stage is Stage.REFUNDING)
+    await run.move_on(days=8)
+    ended = await run.result()
+
+    assert (ended.outcome, ended.reason) == (Outcome.NEEDS_HUMAN, Reason.REFUND_UNKNOWN)
+    mails = await world.mails()
+    assert (mails["alert.unknown.r1"], mails["alert.needs_human"], mails["delayed"]) == (1, 1, 1)
+
+
+async def _held_before_the_refund(world: World) -> Run:
+    """A run whose first attempt was cut off, and whose facts have grown old since."""
+    run = await world.start()
+    await run.waiting()
+    await world.control("faults", [_fault("refunds.create", "drop_before")])
+    await run.approve()
+    await world.until(lambda: _cut_off(world))
+    world.clock.advance(minutes=6)
+    return run
+
+
+async def _cut_off(world: World) -> bool:
+    calls: dict[str, int] = (await world.books())["calls"]
+    return calls.get("refunds.create", 0) > 0
+
+
+async def test_an_attempt_on_old_facts_looks_at_the_world_again(world: World) -> None:
+    """P1: nothing is sent on a re-check older than 5 minutes; the run looks and comes again."""
+    run = await _held_before_the_refund(world)
+    ended = await run.result()
+
+    assert ended.outcome is Outcome.REFUNDED
+    assert "refund_stale" in [entry.what for entry in ended.trail]
+    assert await world.refunds() == [(42000, "succeeded")]
+
+
+async def test_a_world_that_changed_since_the_cut_off_attempt_is_not_paid_over(
+    world: World,
+) -> None:
+    """R7: refunded by hand between a cut-off attempt and the next one: the only refund."""
+    run = await _held_before_the_refund(world)
+    await world.control("hand_refund", {"payment": "pi_8890", "amount_minor": 42000})
+    ended = await run.result()
+
+    assert ended.outcome is Outcome.ALREADY_REFUNDED
+    assert await world.refunds() == [(42000, "succeeded")]
