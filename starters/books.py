@@ -6,6 +6,7 @@ ORDER = "8890"
 REQUESTER = "sam.okafor@northwind.example"
 APPROVER = "maria.silva@northwind.example"
 REFUND_MINOR = 42_000
+CURRENCY = "USD"
 
 _CUSTOMER = frozenset({"ada.park@customers.example"})
 # The managers whose limit covers $420.00; the one who has left hears nothing.

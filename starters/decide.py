@@ -4,6 +4,7 @@ import json
 from dataclasses import dataclass
 
 from temporalio.client import Client
+from temporalio.service import RPCError
 
 from domain import names
 from domain.models import Proposal
@@ -134,9 +135,16 @@ async def send(
     """
     message_id = read_claims(statement.token, kind).jti
     await found.handle.signal(_SIGNALS[kind], statement, rpc_timeout=RPC_TIMEOUT)
-    status = await runs.follow(
-        client, found, lambda s: s.answer_to(message_id) is not None, seconds
-    )
+    try:
+        status = await runs.follow(
+            client, found, lambda s: s.answer_to(message_id) is not None, seconds
+        )
+    except RPCError as error:
+        raise CommandError(
+            f"sent, and Temporal went away before the run could answer ({error.message}); see "
+            f"`refund show {found.order_id}` before sending it again",
+            Exit.NOT_TAKEN_UP,
+        ) from None
     answer = status.answer_to(message_id) if status is not None else None
     if status is not None and answer is not None:
         return status, answer

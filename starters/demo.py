@@ -12,6 +12,7 @@ from typing import Any
 from temporalio.client import Client
 
 from domain.models import RefundRequest, Stage
+from domain.money import Money
 from domain.statements import StatementKind, Verdict
 from domain.trail import Entry, RunStatus
 from starters import books, runs, screen
@@ -107,7 +108,7 @@ class Story:
         await self.installation.until_one_ends()
 
     async def _hand_in(self, client: Client) -> runs.Found:
-        screen.say(f'          "{LETTER}"')
+        screen.show(_letter())
         draft = RefundRequest(
             environment=LOCAL,
             order_id=books.ORDER,
@@ -149,9 +150,8 @@ class Story:
     async def _follow(self, client: Client, found: runs.Found, until: Any) -> RunStatus:
         status = await runs.follow(client, found, until, _PATIENCE_SECONDS, self._follower.show)
         if status is None or not until(status):
-            raise CommandError(
-                f"the story stands still; `refund show` would say: {status}", Exit.CHECK_FAILED
-            )
+            where = screen.outcome_line(status) if status is not None else "no word from the run"
+            raise CommandError(f"the story stands still: {where}", Exit.CHECK_FAILED)
         return status
 
     async def _read_books(self) -> dict[str, Any]:
@@ -167,8 +167,8 @@ class Story:
 
         table = Table.grid(padding=(0, 2))
         for refund in books.refunds(read):
-            amount = f"{refund['amount_minor'] / 100:.2f} USD"
-            table.add_row("refund", amount, f"{refund['id']}, {refund['status']}")
+            made = Money(amount_minor=refund["amount_minor"], currency=books.CURRENCY)
+            table.add_row("refund", str(made), f"{refund['id']}, {refund['status']}")
         for mail in read["mails"]:
             table.add_row("mail", mail["purpose"], ", ".join(mail["to"]))
         screen.show(table)
@@ -188,3 +188,10 @@ class Story:
 
     def _note(self, what: str, detail: str) -> None:
         self._own.append(Entry(at=datetime.now(UTC), what=what, detail=detail))
+
+
+def _letter() -> Any:
+    from rich.padding import Padding
+    from rich.text import Text
+
+    return Padding(Text(LETTER, style="italic"), (0, 10))

@@ -110,7 +110,7 @@ async def test_an_interrupted_demo_leaves_no_process(
     """Ctrl-C and SIGTERM in the middle of the demo: everything ends, and it says where data is."""
     process = await begin(tmp_path, "demo", "--temporal", temporal_program())
     assert process.stdout is not None
-    pids = []
+    pids: list[int] = []
     async with asyncio.timeout(PATIENCE):
         while len(pids) < 2:
             line = (await process.stdout.readline()).decode()
