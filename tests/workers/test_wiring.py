@@ -37,7 +37,7 @@ async def test_all_that_workflows_call_is_registered(tmp_path: Path) -> None:
         registered = [
             activity._Definition.must_from_callable(method).name for method in activities.all
         ]
-    assert len(called) == 9
+    assert "make_refund" in called
     assert sorted(str(name) for name in registered) == sorted(called)
 
 
