@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-from domain.models import Frozen, Outcome
+from domain.models import Frozen, Outcome, Refund
 
 
 class Reason(StrEnum):
@@ -55,3 +55,5 @@ class Close(Frozen):
     reason: Reason
     explanation: str
     """One or two sentences for people."""
+    refund: Refund | None = None
+    """The one refund that this end speaks of, if it is one: for the mail about it."""

@@ -104,7 +104,10 @@ def _nothing_left(order: Order, payment: Payment) -> Close:
     if counted and all(refund.succeeded for refund in counted):
         words = f"All of order {order.id} was refunded before: {_list(counted)}."
         return Close(
-            outcome=Outcome.ALREADY_REFUNDED, reason=Reason.REFUNDED_BEFORE, explanation=words
+            outcome=Outcome.ALREADY_REFUNDED,
+            reason=Reason.REFUNDED_BEFORE,
+            explanation=words,
+            refund=counted[0] if len(counted) == 1 else None,
         )
     words = f"Nothing is left of order {order.id}, and not all of its refunds have succeeded."
     return Close(outcome=Outcome.NEEDS_HUMAN, reason=Reason.OTHER_REFUND_PENDING, explanation=words)

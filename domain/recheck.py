@@ -76,7 +76,10 @@ def _after_others(claim: Claim, payment: Payment) -> Changed | Close:
     if all(r.succeeded for r in since_claim):
         words = f"Somebody else refunded {listed} while this request waited."
         return Close(
-            outcome=Outcome.ALREADY_REFUNDED, reason=Reason.REFUNDED_BY_HAND, explanation=words
+            outcome=Outcome.ALREADY_REFUNDED,
+            reason=Reason.REFUNDED_BY_HAND,
+            explanation=words,
+            refund=since_claim[0] if len(since_claim) == 1 else None,
         )
     words = f"Somebody else's refund would cover the request and has not succeeded: {listed}."
     return _to_a_person(Reason.OTHER_REFUND_PENDING, words)

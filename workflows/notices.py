@@ -64,6 +64,7 @@ def end(state: RunState, close: Close) -> list[MailOrder]:
             "outcome": close.outcome.value,
             "reason": close.reason.value,
             "explanation": close.explanation,
+            "refund": close.refund or state.refund,
         }
     )
     mails: list[MailOrder] = []

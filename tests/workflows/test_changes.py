@@ -26,6 +26,7 @@ async def test_refunded_in_full_by_hand_during_the_wait(world: World) -> None:
     assert await world.refunds() == [(42000, "succeeded")]
     mails = await world.mails()
     assert (mails["already_refunded"], mails["refunded"], mails["notice.requester"]) == (1, 0, 1)
+    assert "A refund of $420.00 was made on" in (await world.mail("already_refunded"))["text"]
 
 
 async def test_refunded_in_part_by_hand_asks_again_for_the_rest(world: World) -> None:
