@@ -1,0 +1,203 @@
+"""What one refund costs and how long it takes: `make bench`. Nothing is asserted here.
+
+All runs in processes of its own, as in production. Times within a refund are read from histories:
+they are the server's, and nobody who looks from outside slows them down.
+"""
+
+import argparse
+import asyncio
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+from temporalio.api.enums.v1 import EventType
+from temporalio.client import Client, WorkflowHistory
+from temporalio.worker import Replayer
+from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
+
+from domain.models import RefundRequest, Stage
+from domain.names import SIGNAL_DECIDE
+from domain.statements import Verdict
+from domain.trail import RunStatus
+from starters import books, processes, runs, screen
+from starters.demo import LETTER
+from starters.folder import Folder
+from starters.installation import Installation, local_environment
+from starters.start import begin
+from starters.statements import Signer
+from tests.counting import cost_of
+from tests.world import PATIENCE, temporal_program
+from workers.settings import LOCAL
+from workers.wiring import DATA_CONVERTER, PASSED_THROUGH
+from workflows.refund import RefundWorkflow
+
+REFUND = (sys.executable, "-c", "from starters.cli import main; main()")
+NEW, SECOND = "by a worker started afterwards", "by a second worker"
+AIMS = {
+    "billed Actions": 16,
+    "history events": 90,
+    "history bytes": 40_000,
+    "refund demo, s": 30,
+    "refund --help, s": 0.25,
+    f"decision taken up after SIGKILL, {NEW}, s": 2,
+    f"decision taken up after SIGKILL, {SECOND}, s": 2,
+}
+REPLAYS, HELPS = 50, 7
+
+
+class Bench:
+    """An installation in a folder of its own, and refunds in it."""
+
+    def __init__(self, data: Path, lock: int) -> None:
+        self.folder, self.lock = Folder(data), lock
+        temporal, say = Path(temporal_program()), screen.hint
+        self.installation = Installation(
+            self.folder, lock, temporal, environment=os.environ, usual_ports=False, say=say
+        )
+
+    async def waiting(self, client: Client, order: str) -> tuple[runs.Found, RunStatus]:
+        """A run that waits for a decision and has told everybody so."""
+        request = RefundRequest(
+            environment=LOCAL,
+            order_id=order,
+            request_id=f"bench-{order}",
+            message=LETTER,
+            requester=books.REQUESTER,
+            statement="",
+        )
+        begun = await begin(client, Signer(self.folder.path / "keys", books.REQUESTER), request)
+        status = await runs.follow(client, begun.found, told, PATIENCE)
+        if status is None or status.proposal is None:
+            raise RuntimeError(f"order {order} does not wait for a decision")
+        return begun.found, status
+
+    async def approve(self, found: runs.Found, status: RunStatus) -> WorkflowHistory:
+        """Approve, and wait for the end; all that happened."""
+        assert status.proposal is not None
+        signer = Signer(self.folder.path / "keys", books.APPROVER)
+        statement = signer.decision(LOCAL, status.proposal, Verdict.APPROVE, "")
+        await found.handle.signal(SIGNAL_DECIDE, statement)
+        await asyncio.wait_for(found.handle.result(), PATIENCE)
+        return await found.handle.fetch_history()
+
+    async def start_worker(self, name: str, stack: AsyncExitStack) -> processes.Child:
+        """One more worker process, once it polls."""
+        environment = local_environment(os.environ, self.folder, self.installation.links)
+        command = processes.python_module("workers")
+        child = await processes.start(name, self.folder, command, environment, self.lock)
+        stack.push_async_callback(child.stop)
+        await child.ready_line()
+        return child
+
+
+def told(status: RunStatus) -> bool:
+    """Whether the run waits, and both mails about that are out."""
+    mails = sum(entry.what == "mail_sent" for entry in status.trail)
+    return status.stage is Stage.AWAITING_APPROVAL and mails == 2
+
+
+def seconds(history: WorkflowHistory, first: str, then: str) -> float:
+    """From the first event of one type to the next event of another."""
+    number = EventType.Value(f"EVENT_TYPE_{first}")
+    start = next(event for event in history.events if event.event_type == number)
+    number = EventType.Value(f"EVENT_TYPE_{then}")
+    end = next(e for e in history.events[start.event_id :] if e.event_type == number)
+    return float(end.event_time.ToNanoseconds() - start.event_time.ToNanoseconds()) / 1e9
+
+
+def taken_up(history: WorkflowHistory) -> float:
+    """From a decision to the end of the first workflow task that has seen it."""
+    return seconds(history, "WORKFLOW_EXECUTION_SIGNALED", "WORKFLOW_TASK_COMPLETED")
+
+
+async def replay_rate(history: WorkflowHistory) -> float:
+    """How many such histories one process replays in a second, in production's sandbox."""
+
+    async def many() -> AsyncIterator[WorkflowHistory]:
+        for _ in range(REPLAYS):
+            yield history
+
+    replayer = Replayer(
+        workflows=[RefundWorkflow],
+        data_converter=DATA_CONVERTER,
+        workflow_runner=SandboxedWorkflowRunner(
+            SandboxRestrictions.default.with_passthrough_modules(*PASSED_THROUGH)
+        ),
+    )
+    began = time.monotonic()
+    await replayer.replay_workflows(many())
+    return REPLAYS / (time.monotonic() - began)
+
+
+async def measure_refunds(bench: Bench, stack: AsyncExitStack) -> dict[str, float]:
+    """Refunds without and with kills."""
+    stack.push_async_callback(bench.installation.stop)
+    client = await bench.installation.start()
+    found: dict[str, float] = {}
+    for order, which in (("8890", "first refund of a worker"), ("8899", "later refund")):
+        screen.hint(f"… {which}")
+        history = await bench.approve(*await bench.waiting(client, order))
+        wait = seconds(history, "WORKFLOW_EXECUTION_STARTED", "TIMER_STARTED")
+        end = seconds(history, "WORKFLOW_EXECUTION_SIGNALED", "WORKFLOW_EXECUTION_COMPLETED")
+        found |= {f"start to waiting, {which}, s": wait, f"decision to confirmed, {which}, s": end}
+        if order == "8890":
+            cost = cost_of(history)
+            counts = (cost.actions, cost.events, cost.size)
+            found |= zip(("billed Actions", "history events", "history bytes"), counts, strict=True)
+    screen.hint("… replay")
+    found["histories replayed per second"] = await replay_rate(history)
+    screen.hint("… SIGKILL, then a new worker")
+    waiting = await bench.waiting(client, "8893")
+    os.kill(bench.installation.pids["worker"], 9)
+    began = time.monotonic()
+    second = await bench.start_worker("second", stack)
+    found["new worker process until it polls, s"] = time.monotonic() - began
+    found[f"decision taken up after SIGKILL, {NEW}, s"] = taken_up(await bench.approve(*waiting))
+    screen.hint("… SIGKILL beside a second worker")
+    workers = {worker.pid: worker for worker in (second, await bench.start_worker("third", stack))}
+    waiting = await bench.waiting(client, "8896")
+    history = await waiting[0].handle.fetch_history()
+    tasks = [event.workflow_task_started_event_attributes.identity for event in history.events]
+    last = next(identity for identity in reversed(tasks) if identity)
+    await workers[int(last.partition("@")[0])].kill()
+    found[f"decision taken up after SIGKILL, {SECOND}, s"] = taken_up(await bench.approve(*waiting))
+    return found
+
+
+def command(*arguments: str) -> float:
+    """How long a command takes."""
+    began = time.monotonic()
+    subprocess.run([*REFUND, *arguments], check=True, stdout=subprocess.DEVNULL)
+    return time.monotonic() - began
+
+
+async def main() -> None:
+    """Measure all, and print it beside what is aimed at."""
+    parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
+    parser.add_argument("--json", action="store_true", help="print data as JSON")
+    as_json = parser.parse_args().json
+    screen.hint("… refund --help, refund demo")
+    helps = await asyncio.to_thread(lambda: [command("--help") for _ in range(HELPS)])
+    found = {"refund --help, s": statistics.median(helps)}
+    found["refund demo, s"] = await asyncio.to_thread(command, "demo")
+    async with AsyncExitStack() as stack:
+        data = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="refund-bench-")))
+        lock = stack.enter_context(Folder(data).hold())
+        found |= await measure_refunds(Bench(data, lock), stack)
+    if as_json:
+        screen.data([{"what": k, "measured": v, "aim": AIMS.get(k)} for k, v in found.items()])
+        return
+    for what, value in found.items():
+        aim = f"{value / AIMS[what]:.0%} of the aim, {AIMS[what]:,}" if what in AIMS else ""
+        number = f"{value:,.2f}".removesuffix(".00")
+        screen.say(f"{what:68}{number:>9}  {aim}".rstrip())
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
