@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
+from starters import screen
 from starters.errors import Exit, in_one_line
 
 if TYPE_CHECKING:
@@ -262,6 +263,7 @@ def main() -> NoReturn:
     At once, without the interpreter's own clean-up: threads of the Temporal SDK may be in the
     middle of something, and abort or hang the process then.
     """
+    _open_what_is_closed()
     code = run(sys.argv[1:])
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError):
@@ -278,8 +280,9 @@ def run(arguments: Sequence[str]) -> int:
         return _end(f"{error.format_message()} (--help shows what there is)", Exit.USAGE)
     except (KeyboardInterrupt, typer.Abort):
         return Exit.INTERRUPTED
-    except BrokenPipeError:
-        # Whoever reads our output has seen enough, and that is no mistake.
+    except (BrokenPipeError, SystemExit):
+        # Whoever reads our output has seen enough (typer and rich make an exit of that), and that
+        # is no mistake.
         return Exit.DONE
     except Exception as error:  # noqa: BLE001 - nobody else is left to say it in one line
         if os.environ.get("NORTHWIND_DEBUG", "0") not in ("", "0"):
@@ -293,8 +296,16 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _end(line: str, code: Exit) -> Exit:
-    typer.echo(f"refund: {' '.join(line.split())}", err=True)
+    # Reasons may quote what somebody else has written, such as the comment of a withdrawal.
+    screen.hint(f"refund: {' '.join(line.split())}")
     return code
+
+
+def _open_what_is_closed() -> None:
+    """Whoever starts us may have closed our output: let it swallow what we say."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: PTH123, SIM115 - until we end
 
 
 def _do(work: Coroutine[Any, Any, None]) -> None:

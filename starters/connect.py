@@ -73,6 +73,9 @@ async def connect(target: Target, seconds: float = CONNECT_SECONDS) -> Client:
         CommandError: wrong address or port, no answer in time, TLS that does not fit.
     """
     try:
+        if "://" in target.address:
+            # The SDK would take it apart with a warning of its own.
+            raise ValueError("invalid target URL")
         async with asyncio.timeout(seconds):
             return await Client.connect(
                 target.address,

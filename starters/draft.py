@@ -10,6 +10,7 @@ from domain import names
 from domain.models import MESSAGE_LIMIT, RefundRequest
 from domain.money import MoneyError, parse_amount
 from starters.errors import CommandError, Exit
+from starters.statements import plain_address
 from workers.settings import LOCAL, Settings
 
 # In the local environment the stand-in company has one support agent.
@@ -58,7 +59,7 @@ def check(settings: Settings, wanted: Wanted) -> RefundRequest:
             request_id=wanted.request_id or uuid.uuid4().hex,
             message=_letter(wanted),
             amount=wanted.amount.strip() if wanted.amount is not None else None,
-            requester=requester.strip().lower(),
+            requester=plain_address(requester),
             statement="",
         )
     except ValidationError as error:

@@ -77,7 +77,9 @@ class Folder:
         Raises:
             CommandError: somebody else holds it.
         """
-        self.logs.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # Letters, mails and keys are nobody else's; a folder that is there keeps its mode.
+        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.logs.mkdir(mode=0o700, exist_ok=True)
         with self._lock_file.open("a+") as file:
             self._lock(file.fileno())
             file.truncate(0)

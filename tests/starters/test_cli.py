@@ -1,5 +1,6 @@
 """What can be typed: help, bad input, and what happens when nobody is there."""
 
+import os
 import socket
 import subprocess
 import sys
@@ -96,7 +97,7 @@ SILENT = ("approve", "8890", "--as", "maria.silva@northwind.example")
         ((*START, *LETTER, "--amount", "5.5 JPY"), "decimals"),
         ((*START, *LETTER, "--request-id", "a b"), "request id"),
         ((*START, *LETTER, "--request-id", "a", "--new-request"), "--new-request"),
-        ((*START, *LETTER, "--as", "sam"), "requester"),
+        ((*START, *LETTER, "--as", "sam"), "'sam' is no mail address"),
         ((*START, *LETTER, "--as", "../../x@y"), "mail address"),
         ((*START, *LETTER, "--wait-seconds", "-1"), "--wait-seconds"),
         (("list", "--outcome", "nonsense"), "already_refunded"),
@@ -121,6 +122,42 @@ async def test_bad_input_ends_in_one_line(
     assert says in done.err
 
 
+COMMAND = (sys.executable, "-c", "from starters.cli import main; main()")
+
+
+def run_in_shell(line: str) -> "subprocess.CompletedProcess[str]":
+    """Run a line of shell in which "$@" is the command."""
+    return subprocess.run(
+        ["sh", "-c", line, "sh", *COMMAND],
+        check=False,
+        capture_output=True,
+        text=True,
+        cwd=Path(__file__).parents[2],
+        timeout=60,
+    )
+
+
+def test_a_reader_that_has_seen_enough_is_no_mistake(tmp_path: Path) -> None:
+    """A pipe whose reader has gone ends with exit code 0 and without a word."""
+    os.mkfifo(tmp_path / "pipe")
+    done = run_in_shell(f'exec 3<>{tmp_path}/pipe 4>{tmp_path}/pipe 3<&-; "$@" --help >&4')
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_closed_output_is_no_mistake() -> None:
+    """Without any standard output a command does its work all the same."""
+    done = run_in_shell('"$@" --help >&-')
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+async def test_words_of_others_cannot_steer_the_terminal(typed: Typed) -> None:
+    """Reasons may quote others; escape sequences in them are shown as dots."""
+    done = await typed("list", "--outcome", "\x1b]0;title\x07")
+    assert done.code == 2
+    assert "·]0;title·" in done.err
+    assert "\x1b" not in done.err
+
+
 @pytest.fixture
 def nobody() -> Iterator[str]:
     """The address of a port at which connections are accepted and nothing is ever said."""
@@ -141,6 +178,7 @@ def closed_port() -> str:
         ("silent", "no answer within 5 seconds"),
         ("no-such-host.invalid:7233", "no host of that name"),
         (":::", "no address"),
+        ("http://127.0.0.1:7233", "no address"),
     ],
 )
 async def test_an_unreachable_server_is_told_in_one_line(

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import stat
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -37,6 +38,11 @@ async def held(tmp_path: Path) -> AsyncIterator[tuple[Folder, int]]:
     folder = Folder(tmp_path / "data")
     with folder.hold() as lock:
         yield folder, lock
+
+
+async def test_a_data_folder_is_nobody_elses(held: tuple[Folder, int]) -> None:
+    """Letters, mails and statements in a new data folder cannot be read by other users."""
+    assert stat.S_IMODE(held[0].path.stat().st_mode) == 0o700
 
 
 async def test_a_process_says_when_it_is_ready(held: tuple[Folder, int]) -> None:
