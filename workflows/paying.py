@@ -54,6 +54,10 @@ async def recheck_now(state: RunState) -> Finding:
     state.case = case
     finding = recheck(state.proposal, state.claim, case, state.scope)
     state.note("rechecked", type(finding).__name__.lower())
+    if isinstance(finding, Changed) and state.unresolved:
+        # An attempt that was cut off may still arrive; a new round would pay under another key.
+        words = f"{finding.what}, while it is not known whether our refund was made."
+        return _needs_human(Reason.REFUND_UNKNOWN, words)
     return finding
 
 
@@ -62,21 +66,17 @@ async def pay(state: RunState, postbox: Postbox) -> Ours | Changed | RightLost |
     began = workflow.now()
     patience = calls.REFUND_PATIENCE
     for pause in _growing(timedelta(seconds=1), timedelta(hours=6)):
-        state.maybe_sent = True
         attempt = await calls.make_refund(
             _order(state, _facts(state)),
             patience,
             lambda why: state.note("refund_unknown", why),
         )
         patience = calls.REFUND_PATIENCE_LATER
-        known = attempt is not None and attempt.attempt == 1
+        if attempt is None or attempt.attempt > 1:
+            state.unresolved = True
         if attempt is not None and (end := _end_of_attempt(state, attempt)) is not None:
             return end
         finding = await recheck_now(state)
-        if isinstance(finding, Changed) and not known:
-            # An earlier attempt may still arrive; a new round would pay under another key.
-            words = f"{finding.what}, while it is not known whether our refund was made."
-            return _needs_human(Reason.REFUND_UNKNOWN, words)
         if not isinstance(finding, Clear):
             return finding
         if attempt is not None and attempt.state is AttemptState.REFUSED:

@@ -44,9 +44,14 @@ _SAYS_NO_REFUND = (
 )
 
 
-@workflow.defn(name=REFUND_WORKFLOW)
+@workflow.defn(dynamic=True)
 class RefundWorkflow:
-    """Pays a refund once, with the authority it needs, and tells everybody how it ended."""
+    """Pays a refund once, with the authority it needs, and tells everybody how it ended.
+
+    Dynamic, so that a run which was started with the wrong type, with no input, with two or with
+    one that does not decode fails with a clear message; a typed one would fail its workflow task
+    for ever and hold the order's workflow id (docs/decisions/0003-raw-input.md).
+    """
 
     def __init__(self) -> None:
         self._clerk = Clerk()
@@ -54,13 +59,9 @@ class RefundWorkflow:
         self._state: RunState | None = None
 
     @workflow.run
-    async def run(self, raw: RawValue) -> RunStatus:
-        """Carry one request to its end.
-
-        The input is a `RefundRequest`; it comes raw, since a typed one that does not decode would
-        fail its workflow task for ever instead of failing the run with a clear message.
-        """
-        state = self._state = RunState(request=_read_request(raw))
+    async def run(self, inputs: Sequence[RawValue]) -> RunStatus:
+        """Carry one request to its end. The one input is a `RefundRequest`."""
+        state = self._state = RunState(request=_read_request(inputs))
         clerk = asyncio.create_task(self._clerk.work(state))
         story = asyncio.create_task(self._story(state))
         while not story.done():
@@ -219,11 +220,13 @@ class RefundWorkflow:
 
     async def _sure_of_no_refund(self, state: RunState, close: Close) -> Close:
         """An end that says "no refund of ours" after an unknown attempt looks once more."""
-        if not state.maybe_sent or close.outcome not in _SAYS_NO_REFUND:
+        if not state.unresolved or close.outcome not in _SAYS_NO_REFUND:
             return close
         finding = await recheck_now(state)
         if isinstance(finding, Ours):
             return await verify(state, finding.refund)
+        if isinstance(finding, Close) and finding.outcome is Outcome.NEEDS_HUMAN:
+            return finding
         return close
 
     async def _tell_the_end(self, state: RunState, close: Close) -> Close:
@@ -238,25 +241,28 @@ class RefundWorkflow:
         return close
 
 
-def _read_request(raw: RawValue) -> RefundRequest:
+def _read_request(inputs: Sequence[RawValue]) -> RefundRequest:
+    info = workflow.info()
+    if info.workflow_type != REFUND_WORKFLOW:
+        raise _bad_request(f"there is no workflow type {info.workflow_type!r}")
+    if len(inputs) != 1:
+        raise _bad_request(f"one input is needed, a refund request; {len(inputs)} came")
     try:
-        request = RefundRequest.model_validate_json(raw.payload.data)
+        request = RefundRequest.model_validate_json(inputs[0].payload.data)
     except ValidationError as error:
         where = "; ".join(
             f"{'.'.join(str(part) for part in problem['loc']) or 'input'}: {problem['msg']}"
             for problem in error.errors(include_input=False, include_url=False)[:5]
         )
-        raise ApplicationError(
-            f"the input is no refund request: {where}", type="bad_request", non_retryable=True
-        ) from None
-    if workflow.info().workflow_id != workflow_id(request.order_id):
-        raise ApplicationError(
-            f"order {request.order_id} is refunded under the workflow id "
-            f"{workflow_id(request.order_id)} alone",
-            type="bad_request",
-            non_retryable=True,
-        )
+        raise _bad_request(f"the input is no refund request: {where}") from None
+    if info.workflow_id != workflow_id(request.order_id):
+        belongs = workflow_id(request.order_id)
+        raise _bad_request(f"order {request.order_id} is refunded under id {belongs} alone")
     return request
+
+
+def _bad_request(words: str) -> ApplicationError:
+    return ApplicationError(words, type="bad_request", non_retryable=True)
 
 
 def _withdrawn(withdrawal: Withdrawal) -> Close:

@@ -66,8 +66,8 @@ class RunState:
     """How often an approval lost its right before the money."""
     counted: set[str] = field(default_factory=set)
     refund: Refund | None = None
-    maybe_sent: bool = False
-    """Whether a refund may have reached the provider: from then on "not refunded" needs a look."""
+    unresolved: bool = False
+    """Whether an attempt to refund was cut off: "not refunded" then needs another look."""
     closed: Close | None = None
     usage: TokenUsage = field(default_factory=TokenUsage)
     trail: Trail = field(default_factory=Trail)

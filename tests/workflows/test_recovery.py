@@ -99,15 +99,34 @@ async def test_terminated_while_waiting_and_started_again(world: World) -> None:
     assert await world.mails() == {"under_review": 1, "approval_request.r1": 1, "refunded": 1}
 
 
-BAD_INPUT: dict[str, Any] = {
-    "text": "order 8890",
-    "null": None,
-    "a number": 8890,
-    "an empty object": {},
-    "an order id that is a path": {"order_id": "../8890"},
-    "broken JSON": RawValue(Payload(metadata={"encoding": b"json/plain"}, data=b"{nope")),
-    "an unknown encoding": RawValue(Payload(metadata={"encoding": b"x/y"}, data=b"zz")),
+_BROKEN = RawValue(Payload(metadata={"encoding": b"json/plain"}, data=b"{nope"))
+_ENCODED = RawValue(Payload(metadata={"encoding": b"x/y"}, data=b"zz"))
+
+BAD_INPUT: dict[str, list[Any]] = {
+    "nothing": [],
+    "two inputs": ["one", "two"],
+    "two that do not decode": [_BROKEN, _ENCODED],
+    "text": ["order 8890"],
+    "null": [None],
+    "a number": [8890],
+    "an empty object": [{}],
+    "an order id that is a path": [{"order_id": "../8890"}],
+    "broken JSON": [_BROKEN],
+    "an unknown encoding": [_ENCODED],
 }
+
+
+async def _failure(world: World, arguments: list[Any], kind: str = names.REFUND_WORKFLOW) -> str:
+    """The message with which a run fails that was started like this."""
+    handle = await world.client.start_workflow(
+        kind, args=arguments, id=names.workflow_id("8890"), task_queue=names.TASK_QUEUE
+    )
+    with pytest.raises(WorkflowFailureError) as failure:
+        async with asyncio.timeout(PATIENCE):
+            await handle.result()
+    assert isinstance(failure.value.cause, ApplicationError)
+    assert failure.value.cause.type == "bad_request"
+    return failure.value.cause.message
 
 
 @pytest.mark.parametrize("name", BAD_INPUT, ids=[name.replace(" ", "-") for name in BAD_INPUT])
@@ -115,18 +134,12 @@ async def test_a_run_started_with_bad_input_fails_with_a_clear_message(
     world: World, name: str
 ) -> None:
     """P7: from the Web UI anybody can start a run with anything; it ends, and says why."""
-    handle = await world.client.start_workflow(
-        names.REFUND_WORKFLOW,
-        args=[BAD_INPUT[name]],
-        id=names.workflow_id("8890"),
-        task_queue=names.TASK_QUEUE,
-    )
-    with pytest.raises(WorkflowFailureError) as failure:
-        async with asyncio.timeout(PATIENCE):
-            await handle.result()
-    assert isinstance(failure.value.cause, ApplicationError)
-    assert failure.value.cause.type == "bad_request"
-    assert "no refund request" in str(failure.value.cause)
+    assert "refund request" in await _failure(world, BAD_INPUT[name])
+
+
+async def test_a_run_of_an_unknown_type_fails_with_a_clear_message(world: World) -> None:
+    """P7: a misspelt workflow type does not hold the order's id for ever."""
+    assert "'RefundWorkFlow'" in await _failure(world, [world.request()], "RefundWorkFlow")
 
 
 async def test_a_run_under_another_workflow_id_is_refused(world: World) -> None:
@@ -139,7 +152,7 @@ async def test_a_run_under_another_workflow_id_is_refused(world: World) -> None:
     )
     with pytest.raises(WorkflowFailureError) as failure:
         await handle.result()
-    assert "refund-order-8890 alone" in str(failure.value.cause)
+    assert "under id refund-order-8890 alone" in str(failure.value.cause)
 
 
 async def test_a_server_without_the_search_attributes_wedges_nothing(tmp_path: Path) -> None:

@@ -154,3 +154,13 @@ async def test_a_world_that_changed_since_the_cut_off_attempt_is_not_paid_over(
 
     assert ended.outcome is Outcome.ALREADY_REFUNDED
     assert await world.refunds() == [(42000, "succeeded")]
+
+
+async def test_no_new_key_while_an_earlier_attempt_may_still_arrive(world: World) -> None:
+    """P1: after a cut-off attempt a changed world is for a person, not for another round."""
+    run = await _held_before_the_refund(world)
+    await world.control("hand_refund", {"payment": "pi_8890", "amount_minor": 12000})
+    ended = await run.result()
+
+    assert (ended.outcome, ended.reason) == (Outcome.NEEDS_HUMAN, Reason.REFUND_UNKNOWN)
+    assert await world.refunds() == [(12000, "succeeded")]
