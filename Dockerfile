@@ -6,7 +6,7 @@ WORKDIR /app
 COPY requirements.lock ./
 RUN pip install --no-cache-dir --no-deps --only-binary :all: --require-hashes -r requirements.lock
 
-COPY pyproject.toml LICENSE ./
+COPY pyproject.toml README.md LICENSE ./
 COPY domain domain
 COPY activities activities
 COPY workflows workflows
