@@ -134,7 +134,7 @@ def test_the_image_gets_every_package() -> None:
     }
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     packages = set(project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"])
-    assert copied == packages | {"LICENSE", "pyproject.toml", "requirements.lock"}
+    assert copied == packages | {"LICENSE", "README.md", "pyproject.toml", "requirements.lock"}
     assert let_through == copied
     assert [name for name in copied if not (ROOT / name).exists()] == []
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import documents
 from tests.world import LETTER, temporal_program
 
 ROOT = Path(__file__).parents[2]
@@ -72,11 +73,13 @@ async def running(folder: Path) -> AsyncIterator[asyncio.subprocess.Process]:
 
 
 async def test_the_demo_survives_its_kills(tmp_path: Path) -> None:
-    """The story of order 8890 ends with right books after SIGKILL to all; nothing is left."""
+    """Right books after SIGKILL to all, nothing is left, and the README tells what is printed."""
     code, out, err = await refund(tmp_path, "demo", "--temporal", temporal_program())
     assert code == 0, out + err
     assert "SIGKILL to temporal" in out
     assert "The books are right" in out
+    (story,) = documents.blocks(documents.README, "text")
+    assert documents.untold(out, story) == []
     assert not any(tmp_path.iterdir())  # noqa: ASYNC240 - nothing else runs in this test
 
 
