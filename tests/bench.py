@@ -7,19 +7,18 @@ they are the server's, and nobody who looks from outside slows them down.
 import argparse
 import asyncio
 import os
+import signal
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
 
 from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client, WorkflowHistory
 from temporalio.worker import Replayer
-from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
 from domain.models import RefundRequest, Stage
 from domain.names import SIGNAL_DECIDE
@@ -34,19 +33,20 @@ from starters.statements import Signer
 from tests.counting import cost_of
 from tests.world import PATIENCE, temporal_program
 from workers.settings import LOCAL
-from workers.wiring import DATA_CONVERTER, PASSED_THROUGH
+from workers.wiring import DATA_CONVERTER
 from workflows.refund import RefundWorkflow
 
 REFUND = (sys.executable, "-c", "from starters.cli import main; main()")
-NEW, SECOND = "by a worker started afterwards", "by a second worker"
+BY_NEW = "decision taken up after SIGKILL, by a worker started afterwards, s"
+BY_SECOND = "decision taken up after SIGKILL, by a second worker, s"
 AIMS = {
+    "refund --help, s": 0.25,
+    "refund demo, s": 30,
     "billed Actions": 16,
     "history events": 90,
     "history bytes": 40_000,
-    "refund demo, s": 30,
-    "refund --help, s": 0.25,
-    f"decision taken up after SIGKILL, {NEW}, s": 2,
-    f"decision taken up after SIGKILL, {SECOND}, s": 2,
+    BY_NEW: 2,
+    BY_SECOND: 2,
 }
 REPLAYS, HELPS = 50, 7
 
@@ -54,12 +54,18 @@ REPLAYS, HELPS = 50, 7
 class Bench:
     """An installation in a folder of its own, and refunds in it."""
 
-    def __init__(self, data: Path, lock: int) -> None:
-        self.folder, self.lock = Folder(data), lock
-        temporal, say = Path(temporal_program()), screen.hint
+    def __init__(self, stack: AsyncExitStack) -> None:
+        data = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="refund-bench-")))
+        self.stack, self.folder = stack, Folder(data)
+        self.lock = stack.enter_context(self.folder.hold())
+        program, say = Path(temporal_program()), screen.hint
         self.installation = Installation(
-            self.folder, lock, temporal, environment=os.environ, usual_ports=False, say=say
+            self.folder, self.lock, program, environment=os.environ, usual_ports=False, say=say
         )
+        stack.push_async_callback(self.installation.stop)
+
+    def signer(self, address: str) -> Signer:
+        return Signer(self.folder.path / "keys", address)
 
     async def waiting(self, client: Client, order: str) -> tuple[runs.Found, RunStatus]:
         """A run that waits for a decision and has told everybody so."""
@@ -71,32 +77,32 @@ class Bench:
             requester=books.REQUESTER,
             statement="",
         )
-        begun = await begin(client, Signer(self.folder.path / "keys", books.REQUESTER), request)
-        status = await runs.follow(client, begun.found, told, PATIENCE)
-        if status is None or status.proposal is None:
-            raise RuntimeError(f"order {order} does not wait for a decision")
+        begun = await begin(client, self.signer(books.REQUESTER), request)
+        status = await runs.follow(client, begun.found, waits, PATIENCE)
+        assert status is not None, f"order {order} shows nothing"
+        assert waits(status), f"order {order} does not wait"
         return begun.found, status
 
     async def approve(self, found: runs.Found, status: RunStatus) -> WorkflowHistory:
         """Approve, and wait for the end; all that happened."""
         assert status.proposal is not None
-        signer = Signer(self.folder.path / "keys", books.APPROVER)
+        signer = self.signer(books.APPROVER)
         statement = signer.decision(LOCAL, status.proposal, Verdict.APPROVE, "")
         await found.handle.signal(SIGNAL_DECIDE, statement)
         await asyncio.wait_for(found.handle.result(), PATIENCE)
         return await found.handle.fetch_history()
 
-    async def start_worker(self, name: str, stack: AsyncExitStack) -> processes.Child:
+    async def start_worker(self, name: str) -> processes.Child:
         """One more worker process, once it polls."""
         environment = local_environment(os.environ, self.folder, self.installation.links)
-        command = processes.python_module("workers")
-        child = await processes.start(name, self.folder, command, environment, self.lock)
-        stack.push_async_callback(child.stop)
+        module = processes.python_module("workers")
+        child = await processes.start(name, self.folder, module, environment, self.lock)
+        self.stack.push_async_callback(child.stop)
         await child.ready_line()
         return child
 
 
-def told(status: RunStatus) -> bool:
+def waits(status: RunStatus) -> bool:
     """Whether the run waits, and both mails about that are out."""
     mails = sum(entry.what == "mail_sent" for entry in status.trail)
     return status.stage is Stage.AWAITING_APPROVAL and mails == 2
@@ -104,10 +110,10 @@ def told(status: RunStatus) -> bool:
 
 def seconds(history: WorkflowHistory, first: str, then: str) -> float:
     """From the first event of one type to the next event of another."""
-    number = EventType.Value(f"EVENT_TYPE_{first}")
-    start = next(event for event in history.events if event.event_type == number)
-    number = EventType.Value(f"EVENT_TYPE_{then}")
-    end = next(e for e in history.events[start.event_id :] if e.event_type == number)
+    events = iter(history.events)
+    one, other = (EventType.Value(f"EVENT_TYPE_{name}") for name in (first, then))
+    start = next(event for event in events if event.event_type == one)
+    end = next(event for event in events if event.event_type == other)
     return float(end.event_time.ToNanoseconds() - start.event_time.ToNanoseconds()) / 1e9
 
 
@@ -116,57 +122,41 @@ def taken_up(history: WorkflowHistory) -> float:
     return seconds(history, "WORKFLOW_EXECUTION_SIGNALED", "WORKFLOW_TASK_COMPLETED")
 
 
-async def replay_rate(history: WorkflowHistory) -> float:
-    """How many such histories one process replays in a second, in production's sandbox."""
-
-    async def many() -> AsyncIterator[WorkflowHistory]:
-        for _ in range(REPLAYS):
-            yield history
-
-    replayer = Replayer(
-        workflows=[RefundWorkflow],
-        data_converter=DATA_CONVERTER,
-        workflow_runner=SandboxedWorkflowRunner(
-            SandboxRestrictions.default.with_passthrough_modules(*PASSED_THROUGH)
-        ),
-    )
-    began = time.monotonic()
-    await replayer.replay_workflows(many())
-    return REPLAYS / (time.monotonic() - began)
-
-
-async def measure_refunds(bench: Bench, stack: AsyncExitStack) -> dict[str, float]:
-    """Refunds without and with kills."""
-    stack.push_async_callback(bench.installation.stop)
+async def refunds(bench: Bench) -> dict[str, float]:
+    """Two refunds without a kill, and two with one."""
     client = await bench.installation.start()
     found: dict[str, float] = {}
     for order, which in (("8890", "first refund of a worker"), ("8899", "later refund")):
         screen.hint(f"… {which}")
         history = await bench.approve(*await bench.waiting(client, order))
-        wait = seconds(history, "WORKFLOW_EXECUTION_STARTED", "TIMER_STARTED")
+        start = seconds(history, "WORKFLOW_EXECUTION_STARTED", "TIMER_STARTED")
         end = seconds(history, "WORKFLOW_EXECUTION_SIGNALED", "WORKFLOW_EXECUTION_COMPLETED")
-        found |= {f"start to waiting, {which}, s": wait, f"decision to confirmed, {which}, s": end}
-        if order == "8890":
-            cost = cost_of(history)
-            counts = (cost.actions, cost.events, cost.size)
-            found |= zip(("billed Actions", "history events", "history bytes"), counts, strict=True)
+        found[f"start to waiting, {which}, s"] = start
+        found[f"decision to confirmed, {which}, s"] = end
+    cost = cost_of(history)
+    found["billed Actions"], found["history events"] = cost.actions, cost.events
+    found["history bytes"] = cost.size
     screen.hint("… replay")
-    found["histories replayed per second"] = await replay_rate(history)
+    replayer = Replayer(workflows=[RefundWorkflow], data_converter=DATA_CONVERTER)
+    began = time.monotonic()
+    for _ in range(REPLAYS):
+        await replayer.replay_workflow(history)
+    found["histories replayed per second"] = REPLAYS / (time.monotonic() - began)
     screen.hint("… SIGKILL, then a new worker")
     waiting = await bench.waiting(client, "8893")
-    os.kill(bench.installation.pids["worker"], 9)
+    os.kill(bench.installation.pids["worker"], signal.SIGKILL)
     began = time.monotonic()
-    second = await bench.start_worker("second", stack)
+    second = await bench.start_worker("second")
     found["new worker process until it polls, s"] = time.monotonic() - began
-    found[f"decision taken up after SIGKILL, {NEW}, s"] = taken_up(await bench.approve(*waiting))
+    found[BY_NEW] = taken_up(await bench.approve(*waiting))
     screen.hint("… SIGKILL beside a second worker")
-    workers = {worker.pid: worker for worker in (second, await bench.start_worker("third", stack))}
+    workers = {worker.pid: worker for worker in (second, await bench.start_worker("third"))}
     waiting = await bench.waiting(client, "8896")
     history = await waiting[0].handle.fetch_history()
     tasks = [event.workflow_task_started_event_attributes.identity for event in history.events]
-    last = next(identity for identity in reversed(tasks) if identity)
-    await workers[int(last.partition("@")[0])].kill()
-    found[f"decision taken up after SIGKILL, {SECOND}, s"] = taken_up(await bench.approve(*waiting))
+    holder = next(identity for identity in reversed(tasks) if identity)
+    await workers[int(holder.partition("@")[0])].kill()
+    found[BY_SECOND] = taken_up(await bench.approve(*waiting))
     return found
 
 
@@ -187,9 +177,7 @@ async def main() -> None:
     found = {"refund --help, s": statistics.median(helps)}
     found["refund demo, s"] = await asyncio.to_thread(command, "demo")
     async with AsyncExitStack() as stack:
-        data = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="refund-bench-")))
-        lock = stack.enter_context(Folder(data).hold())
-        found |= await measure_refunds(Bench(data, lock), stack)
+        found |= await refunds(Bench(stack))
     if as_json:
         screen.data([{"what": k, "measured": v, "aim": AIMS.get(k)} for k, v in found.items()])
         return
