@@ -7,8 +7,9 @@ typed arguments loses what does not fit: the SDK logs a payload that it cannot d
 """
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from temporalio import workflow
 from temporalio.common import RawValue
@@ -18,7 +19,7 @@ with workflow.unsafe.imports_passed_through():
 
     from activities.interfaces import StatementCheck, StatementVerdict
     from domain.decisions import refuse_decision, refuse_withdrawal
-    from domain.models import Outcome, Stage
+    from domain.models import Contact, Outcome, Stage
     from domain.names import SIGNAL_DECIDE, SIGNAL_WITHDRAW
     from domain.outcomes import Close, Reason
     from domain.people import same_person
@@ -41,6 +42,8 @@ from workflows.state import Approval, RunState, Withdrawal
 _PAYLOAD_LIMIT = TOKEN_LIMIT + 200
 # Nobody can know the proposal before it is made, but for a run that was reset: a handful is plenty.
 _EARLY_LIMIT = 50
+
+Said = TypeVar("Said", DecisionClaims, WithdrawalClaims)
 
 
 @dataclass(frozen=True)
@@ -116,15 +119,11 @@ class Clerk:
         if state.proposal is None and state.closed is None and not state.past_withdrawal:
             self._keep(message, claims, state)
             return
-        refusal = self._refuse_decision_now(claims, state)
-        person = None
-        if refusal is None:
-            verdict = await self._verify(token, StatementKind.DECISION, claims.iss, state)
-            # The world may have moved on while the directory was asked.
-            refusal = verdict.refusal or self._refuse_decision_now(claims, state)
-            person = verdict.person
-        if refusal is not None or person is None:
-            self._refuse_claims(state, claims, refusal or Refusal.UNKNOWN_PERSON)
+        person = await self._person_of(
+            token, StatementKind.DECISION, claims, state, self._refuse_decision_now
+        )
+        if isinstance(person, Refusal):
+            self._refuse_claims(state, claims, person)
             return
         state.counted.add(claims.jti)
         if claims.verdict is Verdict.APPROVE:
@@ -167,14 +166,11 @@ class Clerk:
     async def _judge_withdrawal(
         self, token: str, claims: WithdrawalClaims, state: RunState
     ) -> None:
-        refusal = self._refuse_withdrawal_now(claims, state)
-        person = None
-        if refusal is None:
-            verdict = await self._verify(token, StatementKind.WITHDRAWAL, claims.iss, state)
-            refusal = verdict.refusal or self._refuse_withdrawal_now(claims, state)
-            person = verdict.person
-        if refusal is not None or person is None:
-            self._refuse_claims(state, claims, refusal or Refusal.UNKNOWN_PERSON)
+        person = await self._person_of(
+            token, StatementKind.WITHDRAWAL, claims, state, self._refuse_withdrawal_now
+        )
+        if isinstance(person, Refusal):
+            self._refuse_claims(state, claims, person)
             return
         state.counted.add(claims.jti)
         state.withdrawal = Withdrawal(
@@ -190,6 +186,24 @@ class Clerk:
         if state.past_withdrawal:
             return Refusal.TOO_LATE
         return refuse_withdrawal(claims, state.request)
+
+    async def _person_of(
+        self,
+        token: str,
+        kind: StatementKind,
+        claims: Said,
+        state: RunState,
+        refuse_now: Callable[[Said, RunState], Refusal | None],
+    ) -> Contact | Refusal:
+        """Who says it, by signature and right; or why it does not count."""
+        if (refusal := refuse_now(claims, state)) is not None:
+            return refusal
+        verdict = await self._verify(token, kind, claims.iss, state)
+        # The world may have moved on while the directory was asked.
+        refusal = verdict.refusal or refuse_now(claims, state)
+        if refusal is not None or verdict.person is None:
+            return refusal or Refusal.UNKNOWN_PERSON
+        return verdict.person
 
     async def _verify(
         self, token: str, kind: StatementKind, who: str, state: RunState

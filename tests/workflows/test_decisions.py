@@ -156,7 +156,8 @@ async def test_a_signal_under_a_name_nobody_knows_is_answered_too(world: World) 
     await run.handle.signal("aprove", "yes")
     status = await run.until(lambda s: s.refused.get(Refusal.UNKNOWN_SIGNAL) == 1)
 
-    assert "'aprove'" in status.trail[-1].detail
+    refused = [entry.detail for entry in status.trail if entry.refusal]
+    assert refused == ["there is no signal 'aprove'"]
 
 
 async def test_an_unsigned_decision_does_not_count(world: World) -> None:
