@@ -5,10 +5,10 @@ shilling with two decimals for the sake of old integrations, the ariary without 
 """
 
 from datetime import UTC, datetime
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import stripe
-from pydantic import BaseModel, ConfigDict, StrictInt, ValidationError
+from pydantic import BaseModel, ConfigDict, StrictBool, StrictInt, ValidationError
 
 from domain.errors import BadAnswer
 from domain.models import Payment, Refund
@@ -49,6 +49,14 @@ class WireRefund(WireModel):
         )
 
 
+class WireRefundPage(WireModel):
+    """A page that lacks its rows, or does not say whether more follow, is no empty list."""
+
+    object: Literal["list"]
+    data: tuple[WireRefund, ...]
+    has_more: StrictBool
+
+
 class WireCharge(WireModel):
     amount_captured: StrictInt
     amount_refunded: StrictInt
@@ -78,16 +86,18 @@ class WirePayment(WireModel):
         )
 
 
-def read_wire(what: str, answer: stripe.StripeObject, wire: type[Wire]) -> Wire:
-    """Validate an answer.
+def read_wire(what: str, answer: object, wire: type[Wire]) -> Wire:
+    """Validate an answer; the SDK passes on whatever JSON came, null and lists too.
 
     Raises:
         BadAnswer: it does not look as documented.
     """
     try:
-        return wire.model_validate(answer.to_dict())
+        plain = answer.to_dict() if isinstance(answer, stripe.StripeObject) else answer
+        return wire.model_validate(plain)
     except ValidationError as error:
-        place = ".".join(str(part) for part in error.errors(include_input=False)[0]["loc"])
+        loc = error.errors(include_input=False)[0]["loc"]
+        place = ".".join(str(part) for part in loc) or "the whole"
         raise BadAnswer(f"{what}: an answer of the wrong shape ({place})") from None
 
 

@@ -26,15 +26,16 @@ from activities.payment_errors import outside_error
 from activities.payment_wire import (
     WirePayment,
     WireRefund,
+    WireRefundPage,
     provider_amount,
     read_wire,
 )
-from domain.errors import OutsideError, Refused, Unreachable
+from domain.errors import BadAnswer, OutsideError, Refused, Unreachable
 from domain.models import Payment, Refund
 from domain.names import METADATA_KEY, METADATA_ORDER, METADATA_PROPOSAL
 
 if TYPE_CHECKING:
-    from stripe.params import RefundCreateParams
+    from stripe.params import RefundCreateParams, RefundListParams
 
 # For one request. A refund may take its bank a while.
 REQUEST_SECONDS = 20.0
@@ -173,13 +174,18 @@ class StripePayments(PaymentActivities):
 
     async def _list_refunds(self, payment: str) -> tuple[Refund, ...]:
         """Every refund on a payment, over all pages, newest first."""
-        page = await self._stripe.v1.refunds.list_async({"payment_intent": payment, "limit": PAGE})
-        return tuple(
-            [
-                read_wire("a refund in the list", refund, WireRefund).to_domain()
-                async for refund in page.auto_paging_iter()
-            ]
-        )
+        what = f"the refunds of {payment}"
+        params: RefundListParams = {"payment_intent": payment, "limit": PAGE}
+        refunds: list[Refund] = []
+        while True:
+            answer = await self._stripe.v1.refunds.list_async(params)
+            page = read_wire(what, answer, WireRefundPage)
+            refunds += [refund.to_domain() for refund in page.data]
+            if not page.has_more:
+                return tuple(refunds)
+            if not page.data:
+                raise BadAnswer(f"{what}: an empty page, and more to follow")
+            params["starting_after"] = page.data[-1].id
 
 
 def _find_ours(order: RefundOrder, payment: Payment | None) -> RefundAttempt | None:

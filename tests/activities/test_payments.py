@@ -57,6 +57,13 @@ async def test_a_refund_is_made_with_our_key_in_its_metadata(
     }
 
 
+# Taken for an empty list, each of them would hide a refund that was made.
+NO_LISTS: dict[str, dict[str, Any]] = {
+    "no list": {},
+    "no rows": {"object": "list", "has_more": False},
+    "perhaps more rows": {"object": "list", "data": []},
+    "an empty page": {"object": "list", "data": [], "has_more": True},
+}
 UNKNOWN = [
     pytest.param(fault("refunds.create", "drop_after"), Unreachable, id="answer lost"),
     pytest.param(fault("refunds.create", "drop_before"), Unreachable, id="connection lost"),
@@ -72,6 +79,16 @@ UNKNOWN = [
     ),
     pytest.param(
         fault("payment_intents.retrieve", "status", status=200, body=None), BadAnswer, id="empty"
+    ),
+    pytest.param(
+        fault("payment_intents.retrieve", "status", status=200, body=[]), BadAnswer, id="no object"
+    ),
+    pytest.param(
+        fault("refunds.create", "status", status=200, body="null"), BadAnswer, id="made null"
+    ),
+    *(
+        pytest.param(fault("refunds.list", "status", status=200, body=body), BadAnswer, id=name)
+        for name, body in NO_LISTS.items()
     ),
     pytest.param(
         fault("refunds.create", "status", status=409, body={"error": {"message": "in use"}}),
