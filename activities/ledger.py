@@ -17,7 +17,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Self
 
-from sqlalchemy import Column, Float, MetaData, String, Table, Text, event, select, update
+from sqlalchemy import Column, Float, MetaData, String, Table, Text, event, func, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
@@ -30,6 +30,8 @@ from domain.errors import Misconfigured, Unreachable
 _DRIVERS = {"sqlite": "sqlite+aiosqlite", "postgresql": "postgresql+asyncpg"}
 # How long a write waits for another process's write, in seconds.
 BUSY_SECONDS = 10
+# PostgreSQL's advisory lock of whoever makes the table; any number that nobody else uses.
+_TABLE_LOCK = 7_236_104_882
 
 _tables = MetaData()
 _entries = Table(
@@ -102,6 +104,9 @@ class Ledger:
         if self._on_sqlite and self._url.database:
             _make_folder(Path(self._url.database).parent)
         async with _transaction(self._engine) as connection:
+            if not self._on_sqlite:
+                # Two that make it at once would both find none, and the second one would fail.
+                await connection.execute(select(func.pg_advisory_xact_lock(_TABLE_LOCK)))
             await connection.execute(CreateTable(_entries, if_not_exists=True))
         return self
 

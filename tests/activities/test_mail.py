@@ -6,6 +6,7 @@ from typing import Any
 
 import httpx
 import pytest
+from pydantic import SecretStr
 
 from activities.ledger import EntryState, Ledger
 from activities.mail import ATTEMPT, KEY_HEADER, Mailer
@@ -22,6 +23,12 @@ from workers.wiring import Activities, build_activities
 
 KEY = "local/refund-order-8890/req-1/mail.under_review"
 ADA = Contact(name="Ada Park", address="ada.park@customers.example")
+
+
+@pytest.fixture
+def settings(settings: Settings, ledger_url: str) -> Settings:
+    """The worker's settings, with the ledger on each kind of database in turn."""
+    return settings.model_copy(update={"ledger_url": SecretStr(ledger_url)})
 
 
 @pytest.fixture
