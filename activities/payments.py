@@ -133,7 +133,6 @@ class StripePayments(PaymentActivities):
         params: RefundCreateParams = {
             "payment_intent": order.payment,
             "amount": amount,
-            "reason": "requested_by_customer",
             "metadata": {
                 METADATA_KEY: order.key,
                 METADATA_ORDER: order.order_id,
