@@ -11,7 +11,7 @@ from activities.orders import Orders
 from activities.payments import StripePayments
 from activities.staff import People, StaffDirectory
 from domain.case import Case
-from domain.models import Contact, Order, Payment, Role
+from domain.models import Approver, Order, Payment, Role
 from domain.names import request_scope
 from domain.people import same_person
 from domain.trail import Refusal
@@ -84,11 +84,11 @@ def _has_ours(query: CaseQuery, payment: Payment) -> bool:
 
 def _people_of(
     role: Role, people: People, query: CaseQuery, order: Order | None
-) -> tuple[Contact, ...]:
+) -> tuple[Approver, ...]:
     """Everybody with this role who is neither requester nor customer."""
     involved = [query.request.requester, *([order.customer.email] if order is not None else [])]
     return tuple(
-        contact(person)
+        Approver(name=person.name, address=person.address, limits=person.limits)
         for person in people.people
         if person.active
         and role in person.roles

@@ -7,7 +7,7 @@ may quote a customer, a statement of SQL or a key.
 
 from datetime import timedelta
 
-from temporalio.exceptions import ApplicationError
+from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from domain.errors import OutsideError, WrongEnvironment
 
@@ -21,7 +21,12 @@ def to_failure(error: OutsideError) -> ApplicationError:
     wait = error.retry_after_seconds
     delay = min(timedelta(seconds=wait), LONGEST_WAIT) if wait and wait > 0 else None
     return ApplicationError(
-        str(error), type=error.kind, non_retryable=not error.retry, next_retry_delay=delay
+        str(error),
+        type=error.kind,
+        non_retryable=not error.retry,
+        next_retry_delay=delay,
+        # Foreseen, and told in one line of our own log: the SDK would add a traceback each time.
+        category=ApplicationErrorCategory.BENIGN,
     )
 
 

@@ -39,9 +39,13 @@ class Agent(AgentActivities):
         self._client: ModelClient | None = None
 
     async def __aenter__(self) -> Self:
+        # The first refund of a worker need not wait for the libraries to load.
+        self._loading = asyncio.create_task(self._open())
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        # What went wrong with loading is raised where the model is asked.
+        await asyncio.gather(self._loading, return_exceptions=True)
         if self._client is not None:
             await self._client.close()
 
@@ -68,9 +72,9 @@ class Agent(AgentActivities):
         return await self._tools.use(query)
 
     async def _open(self) -> "ModelClient":
-        """The client, loaded at the first request: its libraries take seconds to load.
+        """The client. Its libraries take seconds to load.
 
-        It happens in a thread, so that workflow tasks and other Activities go on meanwhile.
+        They load in a thread, so that workflow tasks and other Activities go on meanwhile.
         """
         async with self._opening:
             if self._client is None:

@@ -33,7 +33,7 @@ from activities.model_prompt import SYSTEM_PROMPT, TOOLS, first_words
 from domain.agent import Turn
 from domain.errors import (
     BadAnswer,
-    Misconfigured,
+    ModelMisconfigured,
     OutsideError,
     RateLimited,
     ServerFault,
@@ -145,9 +145,9 @@ def _outside_error(error: Exception) -> OutsideError:
         if status >= 500 or status in (408, 409):
             return ServerFault(f"the model's server failed ({status})", retry_after_seconds=wait)
         if status in (401, 403):
-            return Misconfigured(f"the model is not for us ({status}); look at OPENAI_API_KEY")
+            return ModelMisconfigured(f"the model is not for us ({status}); look at OPENAI_API_KEY")
         setting = "NORTHWIND_MODEL_BASE_URL and NORTHWIND_MODEL_NAME"
-        return Misconfigured(f"the model refuses the request ({status}); look at {setting}")
+        return ModelMisconfigured(f"the model refuses the request ({status}); look at {setting}")
     if isinstance(error, ModelConnectionError | TimeoutError):
         return Unreachable("no answer from the model")
     return BadAnswer("an answer that is not the model API's")

@@ -6,6 +6,9 @@ from activities.company import CompanyClient
 from domain.models import Order, Policy
 from domain.names import is_identifier
 
+# An order of thousands of lines would fill the history with what nobody decides by.
+ITEMS_KEPT = 100
+
 
 class Orders:
     """Reads orders and the policy from the company."""
@@ -23,9 +26,10 @@ class Orders:
         # A path of dots would name another document than an order.
         if not is_identifier(order_id):
             return None
-        return await self._company.find(
+        order = await self._company.find(
             f"order {order_id}", f"/orders/{quote(order_id, safe='')}", Order
         )
+        return order and order.model_copy(update={"items": order.items[:ITEMS_KEPT]})
 
     async def read_policy(self) -> Policy:
         """The policy in force.

@@ -15,7 +15,7 @@ from domain.agent import TOOL_RESULT_LIMIT, ToolCall, ToolResult
 from domain.errors import OutsideError
 from domain.models import Order
 
-# Tools are local Activities of 5 seconds in total.
+# For one tool; less than the start-to-close time of their Activity (10 s).
 TOOL_SECONDS = 4.0
 _CUT = " [cut here]"
 

@@ -1,8 +1,19 @@
 """The facts of a request, read from the outside at one moment."""
 
 from domain.instants import Instant
-from domain.models import Contact, Frozen, Order, Outcome, Payment, Policy, Proposal, Refund
+from domain.models import (
+    Approver,
+    Contact,
+    Frozen,
+    Order,
+    Outcome,
+    Payment,
+    Policy,
+    Proposal,
+    Refund,
+)
 from domain.outcomes import Close, Reason
+from domain.people import covers
 from domain.trail import Refusal
 
 
@@ -23,14 +34,22 @@ class Case(Frozen):
     requester: Contact | None = None
     requester_refusal: Refusal | None = None
     """Why the signed request does not count; None where it does."""
-    approvers: tuple[Contact, ...] = ()
-    """Who could approve by role: the people to ask."""
-    directors: tuple[Contact, ...] = ()
-    """The next level, asked too when nobody has decided for long."""
+    approvers: tuple[Approver, ...] = ()
+    """The managers, but for requester and customer."""
+    directors: tuple[Approver, ...] = ()
+    """The next level: the finance directors."""
     approval_refusals: tuple[Refusal, ...] = ()
     """On a re-check: why approvals that counted before do not count any more."""
     read_at: Instant
     """When the first of these facts was read, by the clock of the reading worker."""
+
+    def to_ask(self, proposal: Proposal) -> tuple[Contact, ...]:
+        """Who can approve this: managers, or directors where no manager's limit reaches."""
+        return _able(self.approvers, proposal) or self.next_level(proposal)
+
+    def next_level(self, proposal: Proposal) -> tuple[Contact, ...]:
+        """The directors who can approve this, asked too when nobody has decided for long."""
+        return _able(self.directors, proposal)
 
     def find_ours(self, scope: str, proposal: Proposal | None = None) -> Ours | Close | None:
         """The refund that this very request has made, in any round, if there is one.
@@ -57,3 +76,8 @@ class Case(Frozen):
             reason=Reason.REFUND_CONTRADICTORY,
             explanation=words,
         )
+
+
+def _able(people: tuple[Approver, ...], proposal: Proposal) -> tuple[Contact, ...]:
+    able = (person for person in people if covers(person.limits, proposal))
+    return tuple(Contact(name=person.name, address=person.address) for person in able)

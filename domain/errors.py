@@ -12,7 +12,8 @@ look-up.
     ├── RateLimited                 yes    yes    429: not now, nothing was done
     ├── NotNow                      yes    yes    4xx of SMTP and the like: a known "later"
     ├── WrongEnvironment            yes    yes    this worker serves another environment
-    ├── Misconfigured               no     yes    400, 401, 403: names the setting to look at
+    ├── Misconfigured               yes    yes    401, 403: names the setting; somebody mends it
+    │   └── ModelMisconfigured      no     yes    the model is a help: a person decides without it
     └── Refused                     no     yes    a definite no to this very request
 """
 
@@ -64,9 +65,15 @@ class WrongEnvironment(OutsideError):
 
 
 class Misconfigured(OutsideError):
+    """A key or an address is wrong: runs wait for whoever mends it, and are not ended by it."""
+
     kind = "misconfigured"
-    retry = False
     outcome_known = True
+
+
+class ModelMisconfigured(Misconfigured):
+    kind = "model_misconfigured"
+    retry = False
 
 
 class Refused(OutsideError):

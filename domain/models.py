@@ -187,15 +187,18 @@ class Person(Frozen):
     active: bool = True
     keys: tuple[PublicKey, ...] = ()
 
-    def limit_in(self, currency: str) -> Money | None:
-        return next((limit for limit in self.limits if limit.currency == currency), None)
-
 
 class Contact(Frozen):
     """Whom to write to."""
 
     name: str
     address: str
+
+
+class Approver(Contact):
+    """Somebody who may approve by role, and how much."""
+
+    limits: tuple[Money, ...] = ()
 
 
 # Minor units per currency, under the same bounds as money itself.

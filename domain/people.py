@@ -3,6 +3,7 @@
 import unicodedata
 
 from domain.models import APPROVER_ROLES, Person, Proposal
+from domain.money import Money
 from domain.statements import Verdict
 from domain.trail import Refusal
 
@@ -47,7 +48,14 @@ def may_decide(
     if not any(role in person.roles for role in APPROVER_ROLES):
         return Refusal.NO_RIGHT
     if verdict is Verdict.APPROVE:
-        limit = person.limit_in(proposal.amount.currency)
-        if limit is None or limit.amount_minor < proposal.total.amount_minor:
-            return Refusal.OVER_LIMIT
+        return None if covers(person.limits, proposal) else Refusal.OVER_LIMIT
     return None
+
+
+def covers(limits: tuple[Money, ...], proposal: Proposal) -> bool:
+    """Whether these limits, one per currency, reach for the whole of a proposal."""
+    total = proposal.total
+    return any(
+        limit.currency == total.currency and limit.amount_minor >= total.amount_minor
+        for limit in limits
+    )

@@ -103,9 +103,10 @@ def request_digest(request: RefundRequest) -> str:
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
-def read_claims(
-    token: str, kind: StatementKind
-) -> RequestClaims | DecisionClaims | WithdrawalClaims:
+AnyClaims = RequestClaims | DecisionClaims | WithdrawalClaims
+
+
+def read_claims(token: str, kind: StatementKind) -> AnyClaims:
     """The claims of a token, unchecked.
 
     Raises:

@@ -96,7 +96,10 @@ class Trail:
 
     def __init__(self) -> None:
         self._story: list[tuple[int, Entry]] = []
-        self._refused: deque[tuple[int, Entry]] = deque(maxlen=REFUSED_IN_DETAIL)
+        # Garbage must not push out the answer to a signed message: its sender looks for it by id.
+        self._refused: dict[bool, deque[tuple[int, Entry]]] = {
+            signed: deque(maxlen=REFUSED_IN_DETAIL) for signed in (True, False)
+        }
         self._count = 0
         self.refused: dict[str, int] = {}
 
@@ -106,12 +109,15 @@ class Trail:
         if entry.refusal is None:
             self._story.append((self._count, entry))
             return
-        self._refused.append((self._count, entry))
+        self._refused[bool(entry.message_id)].append((self._count, entry))
         self.refused[entry.refusal] = self.refused.get(entry.refusal, 0) + 1
 
     @property
     def entries(self) -> tuple[Entry, ...]:
         """All rows that are kept, in the order in which they came."""
         return tuple(
-            entry for _, entry in sorted([*self._story, *self._refused], key=lambda row: row[0])
+            entry
+            for _, entry in sorted(
+                [*self._story, *self._refused[True], *self._refused[False]], key=lambda row: row[0]
+            )
         )

@@ -39,6 +39,15 @@ class _Guard(ActivityInboundInterceptor):
         except FailureError:
             raise
         except OutsideError as error:
+            info = activity.info()
+            _log.warning(
+                "%s of %s, attempt %d: %s (%s)",
+                info.activity_type,
+                info.workflow_id,
+                info.attempt,
+                error,
+                error.kind,
+            )
             raise to_failure(error) from None
         except Exception as error:  # noqa: BLE001 (raised again, without its message)
             _log_place(error)

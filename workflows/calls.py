@@ -60,9 +60,10 @@ REFUND_PATIENCE_LATER = timedelta(minutes=10)
 READING_PATIENCE = timedelta(hours=1)
 # A mail may wait for a mail server over a weekend.
 MAIL_PATIENCE = timedelta(days=3)
-# The model's tools are local activities: a longer one would hold the workflow task.
-TOOLS_PATIENCE = timedelta(seconds=5)
+# The model's tools: it can go on without them.
+TOOLS_PATIENCE = timedelta(minutes=1)
 
+TOOLS_ATTEMPT = timedelta(seconds=10)
 READ_ATTEMPT = timedelta(seconds=30)
 REFUND_ATTEMPT = timedelta(seconds=60)
 MAIL_ATTEMPT = timedelta(seconds=60)
@@ -105,13 +106,19 @@ async def ask_model(
 
 
 async def use_tools(query: ToolsQuery) -> tuple[ToolResult, ...]:
-    """Run the model's read-only tools, all as one billed Action; a failure is told to the model."""
+    """Run the model's read-only tools together; a failure is told to the model.
+
+    A regular Activity: local ones cost the same Action, and without a cache they have failed a
+    workflow task (temporalio 1.35, "LA marker handling in invalid state").
+    """
     answer = await _answer_or_none(
-        workflow.execute_local_activity_method(
+        workflow.execute_activity_method(
             AgentActivities.use_tools,
             query,
+            start_to_close_timeout=TOOLS_ATTEMPT,
             schedule_to_close_timeout=TOOLS_PATIENCE,
-            retry_policy=RetryPolicy(maximum_attempts=2),
+            retry_policy=PATIENT,
+            summary=f"Tools for the model: {', '.join(call.tool for call in query.calls)}"[:200],
         ),
         lambda why: None,
     )

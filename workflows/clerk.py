@@ -25,6 +25,7 @@ with workflow.unsafe.imports_passed_through():
     from domain.people import same_person
     from domain.statements import (
         TOKEN_LIMIT,
+        AnyClaims,
         DecisionClaims,
         SignedStatement,
         StatementError,
@@ -43,6 +44,11 @@ _PAYLOAD_LIMIT = TOKEN_LIMIT + 200
 # Nobody can know the proposal before it is made, but for a run that was reset: a handful is plenty.
 _EARLY_LIMIT = 50
 
+_KINDS = {
+    SIGNAL_DECIDE: StatementKind.DECISION,
+    SIGNAL_WITHDRAW: StatementKind.WITHDRAWAL,
+}
+
 Said = TypeVar("Said", DecisionClaims, WithdrawalClaims)
 
 
@@ -58,7 +64,7 @@ class Clerk:
     def __init__(self) -> None:
         self._waiting: deque[Message] = deque()
         self._early: list[Message] = []
-        self._busy = False
+        self._at_hand: Message | None = None
 
     def receive(self, signal: str, arguments: Sequence[RawValue]) -> None:
         """Put a message into the queue. Never raises."""
@@ -67,7 +73,7 @@ class Clerk:
     @property
     def idle(self) -> bool:
         """Whether every message that has arrived has its answer."""
-        return not self._waiting and not self._busy
+        return not self._waiting and self._at_hand is None
 
     def look_again(self) -> None:
         """There is a proposal now: judge what came too early, before what came later."""
@@ -78,25 +84,24 @@ class Clerk:
         """Judge messages until the run ends."""
         while True:
             await workflow.wait_condition(lambda: bool(self._waiting))
-            message = self._waiting.popleft()
-            self._busy = True
-            try:
-                await self._judge(message, state)
-            finally:
-                self._busy = False
+            self._at_hand = self._waiting.popleft()
+            await self._judge(self._at_hand, state)
+            self._at_hand = None
 
     def refuse_rest(self, state: RunState) -> None:
-        """The run closes: what nobody could judge gets its answer too."""
-        for message in [*self._early, *self._waiting]:
-            self._refuse(state, Refusal.CLOSED, f"{message.signal}: the run is closed")
+        """The run closes: what nobody could judge gets its answer too.
+
+        The one at hand is among them: a directory that is down must not keep a run open that has
+        ended.
+        """
+        at_hand = [self._at_hand] if self._at_hand is not None else []
+        for message in [*at_hand, *self._early, *self._waiting]:
+            self._refuse_closed(message, state)
         self._early.clear()
         self._waiting.clear()
 
     async def _judge(self, message: Message, state: RunState) -> None:
-        kind = {
-            SIGNAL_DECIDE: StatementKind.DECISION,
-            SIGNAL_WITHDRAW: StatementKind.WITHDRAWAL,
-        }.get(message.signal)
+        kind = _KINDS.get(message.signal)
         if kind is None:
             self._refuse(
                 state, Refusal.UNKNOWN_SIGNAL, f"there is no signal {message.signal[:60]!r}"
@@ -130,10 +135,11 @@ class Clerk:
             state.approvals.append(Approval(person=person, token=token))
             state.note("approved", claims.comment, who=person.address, message_id=claims.jti)
         else:
+            said = f": {claims.comment.rstrip('.')}" if claims.comment else ""
             state.rejection = Close(
                 outcome=Outcome.REJECTED,
                 reason=Reason.REJECTED_BY_APPROVER,
-                explanation=f"Rejected by {person.name}.",
+                explanation=f"Rejected by {person.name}{said}.",
             )
             state.note("rejected", claims.comment, who=person.address, message_id=claims.jti)
 
@@ -225,11 +231,22 @@ class Clerk:
         )
         return verdict or StatementVerdict(refusal=Refusal.COULD_NOT_BE_CHECKED)
 
-    def _refuse_claims(
-        self, state: RunState, claims: DecisionClaims | WithdrawalClaims, refusal: Refusal
-    ) -> None:
+    def _refuse_claims(self, state: RunState, claims: AnyClaims, refusal: Refusal) -> None:
         detail = f"{claims.kind} {claims.jti} does not count: {refusal.value}"
         state.note("refused", detail, who=claims.iss, message_id=claims.jti, refusal=refusal)
+
+    def _refuse_closed(self, message: Message, state: RunState) -> None:
+        """Answer by the message's own id where it has one."""
+        kind = _KINDS.get(message.signal)
+        if kind is None:
+            self._refuse(state, Refusal.CLOSED, "the run is closed")
+            return
+        try:
+            claims = read_claims(_token_of(message), kind)
+        except StatementError as error:
+            self._refuse(state, Refusal.MALFORMED, f"{message.signal}: {error}")
+            return
+        self._refuse_claims(state, claims, Refusal.CLOSED)
 
     def _refuse(self, state: RunState, refusal: Refusal, detail: str) -> None:
         state.note("refused", detail, refusal=refusal)

@@ -20,7 +20,8 @@ _TO_CUSTOMER = {
     Outcome.REFUND_FAILED: MailPurpose.REFUND_FAILED,
     Outcome.NEEDS_HUMAN: MailPurpose.DELAYED,
 }
-_TELL_REQUESTER = (Outcome.EXPIRED, Outcome.ALREADY_REFUNDED)
+# Whoever handed it in hears why a person said no: the customer will ask them.
+_TELL_REQUESTER = (Outcome.REJECTED, Outcome.EXPIRED, Outcome.ALREADY_REFUNDED)
 _TELL_APPROVERS = (Outcome.EXPIRED, Outcome.WITHDRAWN)
 _ALERT_OPERATIONS = (Outcome.REFUND_FAILED, Outcome.NEEDS_HUMAN)
 
@@ -47,7 +48,9 @@ def reminder(state: RunState) -> list[MailOrder]:
 
 def escalation(state: RunState) -> list[MailOrder]:
     """The next level hears of it too: the finance directors."""
-    directors = state.case.directors if state.case is not None else ()
+    if state.case is None or state.proposal is None:
+        return []
+    directors = state.case.next_level(state.proposal)
     return _to_approvers(state, MailPurpose.ESCALATION, "escalation", directors)
 
 
@@ -128,7 +131,9 @@ def _requester(state: RunState) -> tuple[Contact, ...]:
 
 
 def _approvers(state: RunState) -> tuple[Contact, ...]:
-    return state.case.approvers if state.case is not None else ()
+    if state.case is None or state.proposal is None:
+        return ()
+    return state.case.to_ask(state.proposal)
 
 
 def _were_asked(state: RunState) -> bool:
@@ -144,15 +149,12 @@ def _operations(state: RunState) -> tuple[Contact, ...]:
 
 def _facts(state: RunState) -> MailFacts:
     order = state.case.order if state.case is not None else None
-    amount = (
-        state.proposal.amount if state.proposal else state.claim.amount if state.claim else None
-    )
     return MailFacts(
         order_id=state.request.order_id,
         workflow_id=workflow_id(state.request.order_id),
         customer=order.customer.name if order is not None else "",
         locale=order.customer.locale if order is not None else "en_US",
-        amount=amount,
+        amount=state.amount,
         proposal=state.proposal,
         deadline=state.deadline,
         requester=state.request.requester,

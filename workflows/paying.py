@@ -65,7 +65,7 @@ async def pay(state: RunState, postbox: Postbox) -> Ours | Changed | RightLost |
     """Make the refund. Ends with the refund, with a changed world, or with a person."""
     began = workflow.now()
     patience = calls.REFUND_PATIENCE
-    for pause in _growing(timedelta(seconds=1), timedelta(hours=6)):
+    for pause in _growing(timedelta(seconds=1), timedelta(hours=12)):
         attempt = await calls.make_refund(
             _order(state, _facts(state)),
             patience,
@@ -111,7 +111,7 @@ async def verify(state: RunState, refund: Refund) -> Close:
     state.refund = refund
     state.enter(Stage.VERIFYING)
     began = workflow.now()
-    for pause in _growing(timedelta(seconds=5), timedelta(hours=12)):
+    for pause in _growing(timedelta(seconds=5), timedelta(hours=24)):
         reading = await calls.read_refund(
             state.request.environment, refund, lambda why: state.note("refund_unreadable", why)
         )
@@ -193,8 +193,11 @@ def _needs_human(reason: Reason, words: str) -> Close:
 
 
 def _growing(first: timedelta, longest: timedelta) -> Iterator[timedelta]:
-    """Pauses that double up to the longest; the caller's own bound ends them."""
+    """Pauses that grow threefold up to the longest; the caller's own bound ends them.
+
+    Each round of looking costs billed Actions: some forty in the thirty days of a pending refund.
+    """
     pause = first
     while True:
         yield pause
-        pause = min(2 * pause, longest)
+        pause = min(3 * pause, longest)

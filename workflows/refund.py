@@ -210,7 +210,9 @@ class RefundWorkflow:
         return _withdrawn(state.withdrawal)
 
     def _take_cancel(self, state: RunState) -> None:
-        if state.past_withdrawal or state.closed is not None:
+        if state.closed is not None:
+            state.note("cancel_refused", "the run has come to its end and tells it")
+        elif state.past_withdrawal:
             state.note("cancel_refused", "the refund is under way and is carried to its end")
         elif state.withdrawal is None:
             state.withdrawal = Withdrawal(
@@ -236,7 +238,6 @@ class RefundWorkflow:
         await self._postbox.empty()
         self._postbox.send(state, notices.end(state, close))
         await self._postbox.empty()
-        await workflow.wait_condition(lambda: self._clerk.idle)
         state.enter(Stage.CLOSED)
         return close
 
@@ -266,7 +267,8 @@ def _bad_request(words: str) -> ApplicationError:
 
 
 def _withdrawn(withdrawal: Withdrawal) -> Close:
-    comment = f": {withdrawal.comment}" if withdrawal.comment else ""
+    said = withdrawal.comment.rstrip(".")
+    comment = f": {said}" if said else ""
     return Close(
         outcome=Outcome.WITHDRAWN,
         reason=withdrawal.reason,

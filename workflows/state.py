@@ -19,6 +19,7 @@ with workflow.unsafe.imports_passed_through():
         Stage,
         TokenUsage,
     )
+    from domain.money import Money
     from domain.outcomes import Close, Reason
     from domain.policy import Claim
     from domain.trail import DETAIL_LIMIT, Entry, Refusal, RunStatus, Trail
@@ -80,6 +81,15 @@ class RunState:
 
     def key(self, purpose: str) -> str:
         return names.idempotency_key(self.scope, purpose)
+
+    @property
+    def amount(self) -> Money | None:
+        """What was refunded, or would be."""
+        if self.refund is not None:
+            return self.refund.amount
+        if self.proposal is not None:
+            return self.proposal.amount
+        return self.claim.amount if self.claim is not None else None
 
     @property
     def decided(self) -> bool:
@@ -154,10 +164,10 @@ class RunState:
             OUTCOME.value_set(close.outcome.value),
             WAITS_FOR.value_unset(),
         ]
-        if self.proposal is not None:
+        if (amount := self.amount) is not None:
             # An approval-free refund never waited, so its amount is not set yet.
-            updates.append(CURRENCY.value_set(self.proposal.amount.currency))
-            updates.append(AMOUNT_MINOR.value_set(self.proposal.amount.amount_minor))
+            updates.append(CURRENCY.value_set(amount.currency))
+            updates.append(AMOUNT_MINOR.value_set(amount.amount_minor))
         workflow.upsert_search_attributes(updates)
 
     def status(self, now: datetime) -> RunStatus:

@@ -20,10 +20,10 @@ from workflows.state import RunState
 
 async def wait_for_decision(state: RunState, clerk: Clerk, postbox: Postbox) -> Close | None:
     """Wait until the proposal is decided (None) or nobody has decided in time (`expired`)."""
-    if state.case is None or state.deadline is None:
+    if state.case is None or state.proposal is None or state.deadline is None:
         raise RuntimeError("the run waits for decisions on a proposal")
     policy, deadline = state.case.policy, state.deadline
-    if not state.case.approvers:
+    if not state.case.to_ask(state.proposal):
         return Close(
             outcome=Outcome.NEEDS_HUMAN,
             reason=Reason.NOBODY_MAY_APPROVE,

@@ -17,9 +17,12 @@ class MovableClock:
     def __init__(self) -> None:
         """Start at the real time."""
         self._moved = timedelta()
+        self.jump = timedelta()
+        """How far the clock leaps ahead each time that somebody looks at it."""
 
     def __call__(self) -> datetime:
         """Now."""
+        self._moved += self.jump
         return datetime.now(UTC) + self._moved
 
     def advance(self, **duration: float) -> None:

@@ -12,7 +12,7 @@ from activities.model_prompt import first_words
 from domain.agent import TOOL_RESULT_LIMIT, ModelAnswer, ModelRequest, ToolCall, Turn
 from domain.errors import (
     BadAnswer,
-    Misconfigured,
+    ModelMisconfigured,
     OutsideError,
     RateLimited,
     ServerFault,
@@ -198,9 +198,11 @@ FAULTS: list[Any] = [
     pytest.param({"what": "drop_after"}, Unreachable, "no answer", id="dropped"),
     pytest.param({"what": "fail_before"}, ServerFault, "500", id="500"),
     pytest.param({"what": "status", "status": 429}, RateLimited, "429", id="429"),
-    pytest.param({"what": "status", "status": 400}, Misconfigured, "NORTHWIND_MODEL_", id="400"),
-    pytest.param({"what": "status", "status": 401}, Misconfigured, "OPENAI_API_KEY", id="401"),
-    pytest.param({"what": "status", "status": 403}, Misconfigured, "OPENAI_API_KEY", id="403"),
+    pytest.param(
+        {"what": "status", "status": 400}, ModelMisconfigured, "NORTHWIND_MODEL_", id="400"
+    ),
+    pytest.param({"what": "status", "status": 401}, ModelMisconfigured, "OPENAI_API_KEY", id="401"),
+    pytest.param({"what": "status", "status": 403}, ModelMisconfigured, "OPENAI_API_KEY", id="403"),
     pytest.param(
         {"what": "status", "status": 200, "body": "<html></html>"}, BadAnswer, "API", id="HTML"
     ),

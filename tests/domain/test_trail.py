@@ -50,6 +50,20 @@ def test_a_row_has_a_greatest_length() -> None:
 
 KEPT = entry("decision_kept", "d-1")
 APPROVED = entry("approved", "d-1")
+
+
+def test_garbage_does_not_push_out_the_answer_to_a_signed_message() -> None:
+    """P4: the sender of a message with an id finds its reason after a flood without ids."""
+    trail = Trail()
+    trail.add(entry("refused", "d-1", Refusal.OVER_LIMIT))
+    for _ in range(10 * REFUSED_IN_DETAIL):
+        trail.add(entry("refused", "", Refusal.MALFORMED))
+    answer = RunStatus(trail=trail.entries).answer_to("d-1")
+    assert answer is not None
+    assert answer.refusal is Refusal.OVER_LIMIT
+    assert len(trail.entries) == REFUSED_IN_DETAIL + 1
+
+
 REFUSED = entry("refused", "d-1", Refusal.TOO_LATE)
 REPEATED = entry("refused", "d-1", Refusal.DUPLICATE)
 ANOTHER = entry("approved", "d-2")

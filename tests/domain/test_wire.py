@@ -25,7 +25,7 @@ from activities.interfaces import (
 from domain.agent import ModelAnswer, ModelRequest, ToolCall, ToolResult, Turn
 from domain.instants import Instant
 from domain.mail import MailFacts, MailOrder, MailPurpose, MailReceipt, MailState
-from domain.models import Contact, Frozen, Outcome, PublicKey, Stage, TokenUsage
+from domain.models import Approver, Contact, Frozen, Outcome, PublicKey, Stage, TokenUsage
 from domain.names import idempotency_key
 from domain.statements import (
     DecisionClaims,
@@ -52,6 +52,7 @@ from tests.domain.build import (
 )
 
 MARIA = Contact(name="Maria Silva", address="maria.silva@northwind.example")
+APPROVER = Approver(name=MARIA.name, address=MARIA.address, limits=(usd(100_000),))
 CALL = ToolCall(call_id="c-1", tool="look_up_order", arguments='{"order_id": "8891"}')
 RESULT = ToolResult(call_id="c-1", content="…")
 CLAIMS: dict[str, Any] = {
@@ -74,8 +75,8 @@ SAMPLES: list[Frozen] = [
     case(
         MADE,
         requester=MARIA,
-        approvers=(MARIA,),
-        directors=(MARIA,),
+        approvers=(APPROVER,),
+        directors=(APPROVER,),
         requester_refusal=Refusal.NOT_ACTIVE,
         approval_refusals=(Refusal.OVER_LIMIT,),
     ),

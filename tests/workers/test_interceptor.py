@@ -10,7 +10,7 @@ from temporalio.testing import ActivityEnvironment
 from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput
 
 from activities.interfaces import RefundQuery
-from domain.errors import Misconfigured, OutsideError, RateLimited, Unreachable
+from domain.errors import Misconfigured, ModelMisconfigured, OutsideError, RateLimited, Unreachable
 from workers.interceptor import RefundInterceptor
 
 
@@ -49,7 +49,8 @@ FAILURES: list[Any] = [
     (RateLimited("slow", retry_after_seconds=30), "rate_limited", False, timedelta(seconds=30)),
     (RateLimited("slow", retry_after_seconds=10**9), "rate_limited", False, timedelta(hours=1)),
     (RateLimited("slow", retry_after_seconds=0), "rate_limited", False, None),
-    (Misconfigured("look at X"), "misconfigured", True, None),
+    (Misconfigured("look at X"), "misconfigured", False, None),
+    (ModelMisconfigured("look at X"), "model_misconfigured", True, None),
 ]
 
 

@@ -57,7 +57,7 @@ def test_a_clients_own_answer_comes_before_its_activity_times_out() -> None:
     assert smtp.CONVERSATION_SECONDS + ledger <= mail.ATTEMPT.total_seconds()
     assert mail.ATTEMPT + timedelta(seconds=ledger) <= calls.MAIL_ATTEMPT
     assert model_client.ANSWER_SECONDS + 2 * ledger < calls.MODEL_ATTEMPT.total_seconds()
-    assert calls.TOOLS_PATIENCE.total_seconds() > tools.TOOL_SECONDS
+    assert calls.TOOLS_ATTEMPT.total_seconds() > tools.TOOL_SECONDS
     longest = max(payments.REFUND_SECONDS, model_client.ANSWER_SECONDS)
     assert wiring.GRACEFUL_SHUTDOWN.total_seconds() > longest
 

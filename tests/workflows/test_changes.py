@@ -1,5 +1,7 @@
 """The world changes while the run waits, and the re-check sees it (design, section 5, step 5)."""
 
+import pytest
+
 from domain.models import Outcome, Stage
 from domain.outcomes import Reason
 from domain.trail import Refusal
@@ -134,6 +136,37 @@ async def test_a_directory_that_is_down_means_wait(world: World) -> None:
 
     await world.http.delete("/control/faults")
     assert (await run.result()).outcome is Outcome.REFUNDED
+
+
+@pytest.mark.parametrize("system", ["orders", "staff", "payments"])
+async def test_one_wrong_key_of_a_worker_ends_no_run(world: World, system: str) -> None:
+    """P8: a 403 is mended by somebody while the run waits; it is no answer about the money."""
+    operation = {"orders": "orders.get", "staff": "staff.list", "payments": "refunds.list"}[system]
+    run = await world.start()
+    proposal = await run.waiting()
+    row = {"system": system, "operation": operation, "call": "every", "times": 2}
+    await world.control("faults", [{**row, "what": "status", "status": 403}])
+    await run.handle.signal("decide", world.signer.decision(proposal))
+    ended = await run.result()
+
+    assert ended.outcome is Outcome.REFUNDED
+    assert await world.refunds() == [(42000, "succeeded")]
+
+
+@pytest.mark.parametrize(
+    ("order", "asked"), [("8890", {MARIA, TOM}), ("8899", {MARIA}), ("8894", {GRACE})]
+)
+async def test_those_are_asked_who_can_approve(world: World, order: str, asked: set[str]) -> None:
+    """Tom's limit is $500.00; nobody but Grace has one in dinar, so she is asked at once."""
+    run = await world.start(order)
+    await run.waiting()
+    await world.until(lambda: _asked(world))
+
+    assert set((await world.mail("approval_request.r1"))["to"]) == asked
+
+
+async def _asked(world: World) -> bool:
+    return (await world.mails())["approval_request.r1"] == 1
 
 
 async def _fired(world: World) -> bool:

@@ -77,7 +77,7 @@ ENDS: dict[str, tuple[str, str | None, Act, Outcome, Reason, dict[str, int]]] = 
     ),
     "a person says no": (
         "8890", None, _reject, Outcome.REJECTED, Reason.REJECTED_BY_APPROVER,
-        {"under_review": 1, "approval_request.r1": 1, "rejected": 1},
+        {"under_review": 1, "approval_request.r1": 1, "rejected": 1, "notice.requester": 1},
     ),
     "nobody decides": (
         "8890", None, _let_it_expire, Outcome.EXPIRED, Reason.NOBODY_DECIDED,

@@ -103,6 +103,20 @@ async def test_a_withdrawal_and_an_approval_in_one_task_the_withdrawal_wins(worl
     assert await world.refunds() == []
 
 
+async def test_a_directory_that_is_down_keeps_no_ended_run_open(world: World) -> None:
+    """A decision that cannot be checked gets its answer when the run ends for another reason."""
+    run = await world.start()
+    proposal = await run.waiting()
+    row = {"system": "staff", "operation": "staff.get", "call": "every", "what": "fail_before"}
+    await world.control("faults", [row])
+    await run.handle.signal("decide", world.signer.decision(proposal))
+    await run.handle.cancel()
+    ended = await run.result()
+
+    assert ended.outcome is Outcome.WITHDRAWN
+    assert ended.refused == {Refusal.CLOSED: 1}
+
+
 async def test_a_withdrawal_of_another_request_is_refused(world: World) -> None:
     """A withdrawal names its request: an old one does not end a new run of the same order."""
     run = await world.start()
