@@ -67,6 +67,7 @@ $(CREATED):
 	@touch $@
 
 $(RUNTIME): requirements.lock pyproject.toml $(CREATED)
+	@echo "Installing into $(VENV), once: about a minute"
 	$(PIP_LOCKED) --requirement requirements.lock
 	$(PIP_INSTALL) --no-deps --no-build-isolation --editable .
 	@touch $@

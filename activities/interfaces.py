@@ -1,7 +1,7 @@
 """The Activities that exist, as abstract classes: what workflows call and what wiring supplies.
 
-Every input names its environment; a worker of another one refuses it (design, section 4). Every
-effect carries its idempotency key, so each method may be repeated at any time.
+Every input names its environment; a worker of another one refuses it. Every effect carries its
+idempotency key, so each method may be repeated at any time.
 """
 
 from abc import ABC, abstractmethod

@@ -122,7 +122,7 @@ def propose(
 ) -> Proposal | Close:
     """What would be paid for a claim that holds, and whether a person must approve it.
 
-    The tier looks at this amount plus earlier refunds on the order (design, section 5).
+    The tier looks at this amount plus earlier refunds on the order, so that slices add up.
     """
     order, payment, policy = case.order, case.payment, case.policy
     if order is None or payment is None:

@@ -54,7 +54,7 @@ def tree(tmp_path: Path) -> Path:
 def test_a_wrong_import_breaks_its_contract(
     tree: Path, package: str, line: str, contract: str
 ) -> None:
-    """Every direction that the design forbids turns the contract that holds it red."""
+    """Every import in a forbidden direction turns the contract that holds it red."""
     module = tree / f"{package}.py" if "/" in package else tree / package / "intruder.py"
     with module.open("a") as source:
         source.write(f"\n{line}\n")

@@ -60,11 +60,11 @@ class Shell:
         """Run a line as it stands there; what it printed."""
         # `refund up` takes other ports than the usual ones where those are not free.
         links = json.loads((self.folder / ".northwind" / "connection.json").read_text())
-        where = {"TEMPORAL_ADDRESS": links["temporal"]} if line.startswith("temporal ") else {}
+        line = line.replace("127.0.0.1:7233", links["temporal"])
         process = await asyncio.create_subprocess_exec(
             *("bash", "-c", line),
             cwd=self.folder,
-            env={**self.environment, **where},
+            env=self.environment,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
         )
@@ -101,7 +101,7 @@ async def test_every_command_of_the_readme_works(tmp_path: Path) -> None:
         # Of the last one, the README looks at what it is doing while it still does it.
         await shell.until("8896", "refunded", "closed")
         assert await shell.ends() == {order: (end, "closed") for order, end in ENDS.items()}
-    assert json.loads((tmp_path / "refund-8890.json").read_text())["events"]
+    assert json.loads((tmp_path / ".northwind" / "refund-8890.json").read_text())["events"]
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))

@@ -52,8 +52,8 @@ FACTS_PATIENCE = timedelta(hours=24)
 RECHECK_PATIENCE = timedelta(days=7)
 # A decision that cannot be checked for a day is refused as such, and its sender sees it.
 VERIFY_PATIENCE = timedelta(hours=24)
-# After an hour of not knowing, a person is told (design, section 5, step 6); later tries are short,
-# since an attempt on facts older than 5 minutes sends nothing.
+# After an hour of not knowing, a person is told; later tries are short, since an attempt on facts
+# older than 5 minutes sends nothing.
 REFUND_PATIENCE = timedelta(hours=1)
 REFUND_PATIENCE_LATER = timedelta(minutes=10)
 # One reading of a refund; verification comes again on its own timers.

@@ -1,4 +1,4 @@
-"""Who is told what: at the start, while waiting, and at each end (design, section 5, the table)."""
+"""Who is told what: at the start, while waiting, and at each end."""
 
 from temporalio import workflow
 

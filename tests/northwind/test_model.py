@@ -65,6 +65,9 @@ async def judged(http: httpx.AsyncClient, words: str, order: str = "8890") -> di
 
 LETTERS = [
     ("The espresso machine arrived broken, the tank is cracked.", "damaged", "refund", "§2"),
+    ("The rice cooker does not switch on.", "damaged", "refund", "§2"),
+    ("It worked for a day, then it stopped working.", "damaged", "refund", "§2"),
+    ("The grinder doesn't work.", "damaged", "refund", "§2"),
     ("You sent the wrong colour, this is not what I ordered.", "wrong_item", "refund", "§2"),
     ("I changed my mind, I no longer want it.", "changed_mind", "refund", "§4"),
     ("The parcel never arrived, where is my order?", "not_received", "unsure", "§3"),

@@ -1,4 +1,4 @@
-"""The world changes while the run waits, and the re-check sees it (design, section 5, step 5)."""
+"""The world changes while the run waits, and the re-check sees it."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Every way in which a run ends, by what the outside sees of it (design, section 5, the table)."""
+"""Every way in which a run ends, by what the outside sees of it."""
 
 from collections.abc import Awaitable, Callable
 
