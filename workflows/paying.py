@@ -76,20 +76,21 @@ async def pay(state: RunState, postbox: Postbox) -> Ours | Changed | RightLost |
             state.unresolved = True
         if attempt is not None and (end := _end_of_attempt(state, attempt)) is not None:
             return end
-        finding = await recheck_now(state)
-        if not isinstance(finding, Clear):
-            return finding
-        if attempt is not None and attempt.state is AttemptState.REFUSED:
-            words = f"The provider refused the refund: {attempt.code} {attempt.detail}".strip()
-            return _needs_human(Reason.PROVIDER_REFUSED, words)
         waited = workflow.now() - began
         if waited >= _UNKNOWN_PATIENCE:
             break
         if waited >= calls.REFUND_PATIENCE:
             words = "It is not known whether the refund was made; the run keeps looking."
             postbox.send(state, notices.alert(state, f"unknown.r{_round(state)}", words))
-        # A worker whose clock is off calls all facts stale: do not run in circles.
+        # A worker whose clock is off calls all facts stale: do not run in circles. The pause comes
+        # before the look at the world, so that the next attempt has fresh facts.
         await workflow.sleep(pause, summary="Wait before the refund is tried again")
+        finding = await recheck_now(state)
+        if not isinstance(finding, Clear):
+            return finding
+        if attempt is not None and attempt.state is AttemptState.REFUSED:
+            words = f"The provider refused the refund: {attempt.code} {attempt.detail}".strip()
+            return _needs_human(Reason.PROVIDER_REFUSED, words)
     return _needs_human(
         Reason.REFUND_UNKNOWN, "For a week it could not be found out whether the refund was made."
     )
