@@ -1,13 +1,14 @@
 """`refund approve`, `reject`, `withdraw`: say it signed, and see that it counts."""
 
 import json
+import shlex
 from dataclasses import dataclass
 
 from temporalio.client import Client
 from temporalio.service import RPCError
 
 from domain import names
-from domain.models import Proposal
+from domain.models import Proposal, Stage
 from domain.statements import SignedStatement, StatementKind, Verdict, read_claims
 from domain.trail import Entry, RunStatus
 from starters import runs, screen
@@ -21,6 +22,9 @@ _SIGNALS = {
     StatementKind.DECISION: names.SIGNAL_DECIDE,
     StatementKind.WITHDRAWAL: names.SIGNAL_WITHDRAW,
 }
+
+# Stages in which the first proposal may still come.
+_BEFORE_A_PROPOSAL = frozenset({Stage.INVESTIGATING, Stage.RECHECKING})
 
 
 @dataclass(frozen=True)
@@ -36,7 +40,7 @@ class Saying:
 
 
 async def decide(settings: Settings, saying: Saying, verdict: Verdict) -> None:
-    """Approve or reject the proposal that waits now.
+    """Approve or reject the proposal that waits now, or that comes within the time to wait.
 
     Raises:
         CommandError: no such run, nothing to decide, not counted, or not taken up in time.
@@ -44,7 +48,7 @@ async def decide(settings: Settings, saying: Saying, verdict: Verdict) -> None:
     signer = Signer(settings.keys_dir, saying.person)
     client = await connect_by(settings)
     found = await _open_run(client, saying.run)
-    proposal = await _proposal(found, saying.wait_seconds)
+    proposal = await _proposal(client, found, saying.wait_seconds)
     statement = signer.decision(settings.environment, proposal, verdict, saying.comment)
     what = f"{verdict.value} {screen.money(proposal.amount)} for order {proposal.order_id}"
     await _say(client, found, saying, StatementKind.DECISION, statement, what)
@@ -73,20 +77,36 @@ async def _open_run(client: Client, run: str) -> runs.Found:
     found = await runs.find_or_fail(client, run)
     if found.is_open:
         return found
-    status = await runs.result(found)
+    raise _closed(found, await runs.result(found))
+
+
+def _closed(found: runs.Found, status: RunStatus | None) -> CommandError:
     how = screen.outcome_line(status) if status is not None else found.state
-    raise CommandError(f"{found.workflow_id} is closed: {how}", Exit.NO_SUCH_RUN)
+    return CommandError(f"{found.workflow_id} is closed: {how}", Exit.NO_SUCH_RUN)
 
 
-async def _proposal(found: runs.Found, seconds: float) -> Proposal:
-    """What there is to decide on now."""
-    status = await runs.ask(found.handle, seconds)
+async def _proposal(client: Client, found: runs.Found, seconds: float) -> Proposal:
+    """What there is to decide on; a run that has just begun is given time to propose it."""
+    last: RunStatus | None = None
+
+    def keep(status: RunStatus) -> None:
+        nonlocal last
+        last = status
+
+    status = await runs.follow(client, found, _is_past_looking, seconds, keep)
+    if status is None:
+        again = await runs.find(client, found.workflow_id, found.run_id)
+        if again is not None and not again.is_open:
+            raise _closed(again, await runs.result(again))
+        status = last
     if status is None:
         raise CommandError(
             f"no worker answered within {seconds:g} seconds, so what is proposed cannot be read; "
             "nothing was sent (`refund doctor` says what is missing)",
             Exit.UNREACHABLE,
         )
+    if status.stage is Stage.CLOSED:
+        raise _closed(found, status)
     if status.proposal is None:
         raise CommandError(
             f"there is nothing to decide yet: {found.workflow_id} is "
@@ -94,6 +114,10 @@ async def _proposal(found: runs.Found, seconds: float) -> Proposal:
             Exit.REFUSED,
         )
     return status.proposal
+
+
+def _is_past_looking(status: RunStatus) -> bool:
+    return status.proposal is not None or status.stage not in _BEFORE_A_PROPOSAL
 
 
 async def _say(
@@ -108,8 +132,9 @@ async def _say(
         screen.say(json.dumps(statement.model_dump()))
         screen.hint(
             f"Signed, not sent: {what}. Send it as Signal `{_SIGNALS[kind]}` to "
-            f"{found.workflow_id}, in the Web UI or by `temporal workflow signal`."
+            f"{found.workflow_id} in the Web UI; or save it as {kind.name.lower()}.json, and:"
         )
+        screen.hint(_ready_command(client, found, kind))
         return
     status, answer = await send(client, found, kind, statement, saying.wait_seconds)
     if saying.as_json:
@@ -119,6 +144,19 @@ async def _say(
         raise CommandError(f"not counted, {answer.refusal.value}: {words}", Exit.REFUSED)
     if not saying.as_json:
         screen.say(f"Counted: {what}, as {answer.who}. {_what_now(status)}")
+
+
+def _ready_command(client: Client, found: runs.Found, kind: StatementKind) -> str:
+    """What sends a printed statement to the server that this command is connected to."""
+    options = {
+        "--address": client.service_client.config.target_host,
+        "--namespace": client.namespace,
+        "--workflow-id": found.workflow_id,
+        "--name": _SIGNALS[kind],
+        "--input-file": f"{kind.name.lower()}.json",
+    }
+    words = [word for option in options.items() for word in option]
+    return shlex.join(["temporal", "workflow", "signal", *words])
 
 
 async def send(

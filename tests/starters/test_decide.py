@@ -1,6 +1,9 @@
 """`refund approve`, `reject`, `withdraw`: never "done" before the run says so."""
 
+import asyncio
 import json
+import shlex
+from pathlib import Path
 
 import pytest
 
@@ -9,7 +12,9 @@ from domain.trail import Refusal
 from starters.refusals import IN_WORDS
 from tests.signing import MARIA, SAM, TOM, VICTOR
 from tests.starters.conftest import Typed
-from tests.world import World
+from tests.world import World, temporal_program
+
+MODEL_IS_DOWN = {"system": "model", "operation": "chat", "call": "every", "what": "fail_before"}
 
 
 async def test_an_approval_counts(typed: Typed, world: World) -> None:
@@ -68,17 +73,55 @@ def test_every_refusal_has_words() -> None:
 
 
 async def test_nothing_is_decided_before_there_is_a_proposal(typed: Typed, world: World) -> None:
-    """While the run still looks at the facts, an approval is refused here and never sent."""
-    await world.control(
-        "faults",
-        [{"system": "model", "operation": "chat", "call": "every", "what": "fail_before"}],
-    )
+    """A run that proposes nothing within the time: refused here, exit code 3, and never sent."""
+    await world.control("faults", [MODEL_IS_DOWN])
     run = await world.start()
     await run.until(lambda status: status.accepted)
-    done = await typed("approve", "8890", "--as", MARIA)
+    done = await typed("approve", "8890", "--as", MARIA, "--wait-seconds", "1")
     assert done.code == 3
     assert "nothing to decide yet" in done.err
     assert not [event for event in (await run.history()).events if "SIGNALED" in str(event)]
+
+
+async def test_an_approval_may_come_at_once(typed: Typed, world: World) -> None:
+    """Whoever approves right after the start waits for the proposal, and approves just that."""
+    await world.control("faults", [MODEL_IS_DOWN])
+    run = await world.start()
+    approving = asyncio.create_task(typed("approve", "8890", "--as", MARIA))
+    await run.until(lambda status: status.accepted)
+    await world.http.delete("/control/faults")
+    done = await approving
+    assert done.code == 0, done.err
+    assert "$420.00" in done.out
+    assert (await run.result()).outcome == "refunded"
+
+
+async def test_a_run_may_close_before_it_proposes(typed: Typed, world: World) -> None:
+    """Whoever waits for a proposal hears how the run ended instead: exit code 4."""
+    await world.control("faults", [MODEL_IS_DOWN])
+    run = await world.start()
+    approving = asyncio.create_task(typed("approve", "8890", "--as", MARIA))
+    await run.until(lambda status: status.accepted)
+    await run.handle.cancel()
+    done = await approving
+    assert done.code == 4, done.err
+    assert "withdrawn" in done.err
+
+
+async def test_printing_names_the_command_that_sends_it(
+    typed: Typed, world: World, tmp_path: Path
+) -> None:
+    """The command below `--print` works as it stands, wherever the server listens."""
+    run = await world.start()
+    await run.waiting()
+    done = await typed("reject", "8890", "--as", TOM, "--print")
+    command = shlex.split(done.err.splitlines()[-1])
+    (tmp_path / "decision.json").write_text(done.out)
+    sending = await asyncio.create_subprocess_exec(
+        temporal_program(), *command[1:], cwd=tmp_path, stdout=asyncio.subprocess.DEVNULL
+    )
+    assert await sending.wait() == 0
+    assert (await run.result()).outcome == "rejected"
 
 
 async def test_printing_sends_nothing(typed: Typed, world: World) -> None:
