@@ -25,7 +25,8 @@ app = typer.Typer(
     name="refund",
     help="Refunds that survive crashes: hand in, approve, look at, run.",
     epilog="Exit codes: 0 done, 1 a check failed, 2 wrong input, 3 refused or not counted, "
-    "4 no such run or closed, 5 cannot be reached, 6 not taken up in time, 7 already running.",
+    "4 no such run or closed, 5 cannot be reached, 6 not taken up in time, 7 already running, "
+    "70 a mistake of ours, 130 interrupted.",
     invoke_without_command=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -112,7 +113,7 @@ def doctor(as_json: Json = False) -> None:
     _do(run_doctor(as_json=as_json))
 
 
-@app.command(epilog='Example: refund start --order 8890 --message "It came broken." --wait')
+@app.command(epilog='Example: refund start --order 8891 --message "It came broken." --wait')
 def start(
     order: Annotated[str, typer.Option("--order", metavar="ID", help="The order's id.")],
     message: Annotated[
@@ -138,7 +139,12 @@ def start(
     ] = False,
     requester: Annotated[
         str | None,
-        typer.Option("--as", metavar="ADDRESS", envvar="NORTHWIND_AS", help="Who hands it in."),
+        typer.Option(
+            "--as",
+            metavar="ADDRESS",
+            envvar="NORTHWIND_AS",
+            help="Who hands it in [default: sam.okafor@northwind.example, local only].",
+        ),
     ] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Follow the run to its end.")] = False,
     wait_seconds: WaitSeconds = 30.0,

@@ -1,5 +1,7 @@
 """`refund start`: hand in a customer's letter, signed, and see that the run takes it up."""
 
+import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from temporalio.client import Client
@@ -58,15 +60,17 @@ async def start(
     )
     if not as_json:
         _say_begun(begun)
-    status = await _until_taken_up(client, begun.found, wait_seconds)
-    if wait and status.stage is not Stage.CLOSED:
-        follower = screen.Follower(quiet=as_json)
-        ended = await runs.follow(
-            client, begun.found, lambda s: s.stage is Stage.CLOSED, None, follower.show
+    try:
+        status = await _until_taken_up(client, begun.found, wait_seconds)
+        if wait and status.stage is not Stage.CLOSED:
+            status = await _until_closed(client, begun.found, quiet=as_json)
+    except asyncio.CancelledError:
+        order_id = begun.found.order_id
+        screen.hint(
+            f"{begun.found.workflow_id} goes on without this command; see `refund show {order_id}`,"
+            f" or stop it: `refund withdraw {order_id} --as {draft.requester}`"
         )
-        if ended is None:
-            raise await _ended_from_outside(client, begun.found)
-        status = ended
+        raise
     if as_json:
         screen.data(
             {
@@ -107,6 +111,37 @@ async def _until_taken_up(client: Client, found: runs.Found, seconds: float) -> 
         "nothing is lost, it waits for a worker: `refund doctor` says what is missing",
         Exit.NOT_TAKEN_UP,
     )
+
+
+async def _until_closed(client: Client, found: runs.Found, *, quiet: bool) -> RunStatus:
+    """Show the run's story as it happens, and what it says at its end.
+
+    Raises:
+        CommandError: it was ended from outside.
+    """
+    show = (lambda _status: None) if quiet else _teller(found)
+    status = await runs.follow(client, found, lambda s: s.stage is Stage.CLOSED, None, show)
+    if status is None:
+        raise await _ended_from_outside(client, found)
+    return status
+
+
+def _teller(found: runs.Found) -> Callable[[RunStatus], None]:
+    """Shows what is new of a run, and says once that it waits for a person."""
+    follower = screen.Follower()
+    has_asked = False
+
+    def tell(status: RunStatus) -> None:
+        nonlocal has_asked
+        follower.show(status)
+        if status.stage is Stage.AWAITING_APPROVAL and not has_asked:
+            has_asked = True
+            screen.say(
+                f"It waits for a manager, until {screen.instant(status.deadline)}: "
+                f"`refund approve {found.order_id} --as ADDRESS` in another terminal, or `reject`"
+            )
+
+    return tell
 
 
 async def _ended_from_outside(client: Client, found: runs.Found) -> CommandError:

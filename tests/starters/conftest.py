@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ class Done:
         return json.loads(self.out)
 
 
-Typed = Callable[..., Awaitable[Done]]
+Typed = Callable[..., Coroutine[Any, Any, Done]]
 
 
 @pytest.fixture

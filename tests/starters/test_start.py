@@ -1,7 +1,11 @@
 """`refund start`: one run for a request, and a clear word where there is none."""
 
 import asyncio
+import os
+import signal
+import sys
 import uuid
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +15,7 @@ from temporalio.service import RPCError
 from domain import names
 from domain.trail import RunStatus
 from tests.starters.conftest import Done, Typed
-from tests.world import LETTER, World
+from tests.world import LETTER, PATIENCE, World
 
 
 async def start(typed: Typed, *more: str, order: str = "8890") -> Done:
@@ -147,6 +151,30 @@ async def test_following_shows_each_step(typed: Typed, world: World) -> None:
     assert done.code == 0, done.err
     for row in ("accepted", "assessed", "refund made", "mail sent", "It ended: refunded"):
         assert done.out.count(row) == 1
+
+
+async def test_whoever_stops_looking_is_told_that_it_goes_on(world: World) -> None:
+    """A follower says once what the run waits for; Ctrl-C ends the follower, and not the run."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", "from starters.cli import main; main()"),
+        *("start", "--order", "8890", "--message", LETTER, "--wait"),
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    async with asyncio.timeout(PATIENCE):
+        while b"refund approve 8890 --as" not in (line := await process.stdout.readline()):
+            assert line
+        process.send_signal(signal.SIGINT)
+        out, err = await process.communicate()
+    assert process.returncode == 130
+    assert b"refund approve" not in out
+    assert len(err.splitlines()) == 1
+    assert b"refund-order-8890 goes on" in err
+    assert b"refund withdraw 8890" in err
+    (run,) = [run for run in await executions(world) if run.close_time is None]
+    assert run.id == "refund-order-8890"
 
 
 async def test_without_a_worker_the_request_waits(typed: Typed, world: World) -> None:
