@@ -6,7 +6,7 @@ Where neither names an address, the folder of a `refund up` does.
 
 import asyncio
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
@@ -38,6 +38,8 @@ class Target:
     """What `Client.connect` takes beside address and namespace: TLS, API key, metadata."""
     links: Links | None = None
     """The local installation, where it is one that `refund up` started."""
+    how_to_find: str = "is it running? `refund up` starts one"
+    """What to do where it refuses the connection."""
 
 
 def find_target(settings: Settings) -> Target:
@@ -63,7 +65,15 @@ def find_target(settings: Settings) -> Target:
     if (links := folder.read_links()) is not None:
         said_by = f"{folder.links_file}, written by `refund up`"
         return Target(links.temporal, namespace, said_by, options, links)
-    return Target(DEFAULT_ADDRESS, namespace, "the default; TEMPORAL_ADDRESS is not set", options)
+    said_by = "the default; TEMPORAL_ADDRESS is not set"
+    default = Target(DEFAULT_ADDRESS, namespace, said_by, options)
+    if folder.path.exists():
+        return default
+    return replace(
+        default,
+        how_to_find=f"there is no {folder.path.absolute()}: go to the folder where `refund up` "
+        "runs, or set NORTHWIND_DATA_DIR",
+    )
 
 
 async def connect(target: Target, seconds: float = CONNECT_SECONDS) -> Client:
@@ -87,7 +97,7 @@ async def connect(target: Target, seconds: float = CONNECT_SECONDS) -> Client:
     except TimeoutError:
         why = f"no answer within {seconds:g} seconds"
     except (RuntimeError, ValueError) as error:
-        why = _why(str(error))
+        why = _why(str(error), target)
     raise CommandError(
         f"Temporal cannot be reached at {target.address} (from {target.said_by}): {why}",
         Exit.UNREACHABLE,
@@ -99,10 +109,10 @@ async def connect_by(settings: Settings) -> Client:
     return await connect(find_target(settings))
 
 
-def _why(message: str) -> str:
+def _why(message: str, target: Target) -> str:
     """The SDK's nested error in plain words."""
     known = {
-        "ConnectionRefused": "connection refused; is it running? `refund up` starts one",
+        "ConnectionRefused": f"connection refused; {target.how_to_find}",
         "dns error": "there is no host of that name",
         "NetworkUnreachable": "the network is unreachable",
         "HostUnreachable": "the host is unreachable",

@@ -4,8 +4,9 @@ import asyncio
 import stat
 import uuid
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from temporalio.api.enums.v1 import IndexedValueType, TaskQueueType
 from temporalio.api.operatorservice.v1 import ListSearchAttributesRequest
@@ -53,12 +54,17 @@ async def doctor(*, as_json: bool) -> None:
     """
     findings = await examine()
     if as_json:
-        screen.data([asdict(finding) for finding in findings])
+        screen.data([_as_data(finding) for finding in findings])
     else:
         _print(findings)
     wrong = sum(not finding.ok for finding in findings)
     if wrong:
         raise CommandError(f"{wrong} of {len(findings)} checks found something", Exit.CHECK_FAILED)
+
+
+def _as_data(finding: Finding) -> dict[str, Any]:
+    """A finding for scripts; what is well has no mend."""
+    return asdict(replace(finding, mend="") if finding.ok else finding)
 
 
 async def examine() -> list[Finding]:
@@ -199,6 +205,8 @@ def _keys(settings: Settings) -> Finding:
     folder = settings.keys_dir
     people = people_with_keys(folder)
     mend = "Put <address>.pem there (Ed25519, PKCS8): chmod 600. Or set NORTHWIND_KEYS_DIR."
+    if not folder.exists():
+        mend = f"Go to the folder where `refund up` runs, or set NORTHWIND_DATA_DIR. Or: {mend}"
     if not people:
         return Finding("keys", False, f"no private keys in {folder}", mend)
     for person in people:

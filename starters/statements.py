@@ -128,9 +128,8 @@ def read_key(file: Path) -> "Ed25519PrivateKey":
     try:
         key = load_pem_private_key(file.read_bytes(), password=None)
     except FileNotFoundError:
-        there = ", ".join(people_with_keys(file.parent)) or "nobody"
         raise CommandError(
-            f"there is no key {file}; {file.parent} has keys of: {there}", Exit.USAGE
+            f"there is no key {file}; {_what_is_in(file.parent)}", Exit.USAGE
         ) from None
     except (ValueError, TypeError, UnsupportedAlgorithm):
         raise CommandError(
@@ -139,6 +138,18 @@ def read_key(file: Path) -> "Ed25519PrivateKey":
     if not isinstance(key, Ed25519PrivateKey):
         raise CommandError(f"{file} is no Ed25519 key", Exit.USAGE)
     return key
+
+
+def _what_is_in(keys_dir: Path) -> str:
+    people = people_with_keys(keys_dir)
+    if people:
+        return f"{keys_dir} has keys of: {', '.join(people)}"
+    if keys_dir.exists():
+        return f"{keys_dir} holds no keys"
+    return (
+        f"there is no {keys_dir.absolute()}: go to the folder where `refund up` runs, or set "
+        "NORTHWIND_DATA_DIR"
+    )
 
 
 def _key_file(keys_dir: Path, address: str) -> Path:

@@ -11,6 +11,7 @@ import pytest
 import typer
 
 from starters.cli import app
+from starters.draft import LOCAL_REQUESTER
 from tests.starters.conftest import Typed
 
 COMMANDS = [
@@ -193,6 +194,20 @@ async def test_an_unreachable_server_is_told_in_one_line(
     assert places.get(address, address) in done.err
     assert "TEMPORAL_ADDRESS" in done.err
     assert says in done.err
+
+
+async def test_another_folder_is_told(typed: Typed, tmp_path: Path) -> None:
+    """Where no `refund up` has run, each command says which folder it looked for."""
+    for command in (("list",), (*START, "--message", "It came broken.")):
+        done = await typed(*command)
+        assert done.code in (2, 5)
+        assert f"there is no {tmp_path / '.northwind'}" in done.err
+        assert "NORTHWIND_DATA_DIR" in done.err
+
+
+async def test_the_usual_requester_is_named(typed: Typed) -> None:
+    """The help of `start` says who hands in where nobody is named."""
+    assert f"[default: {LOCAL_REQUESTER}" in " ".join((await typed("start", "--help")).out.split())
 
 
 async def test_a_wrong_setting_is_named(typed: Typed, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -68,6 +68,13 @@ async def test_an_unreachable_server_is_found(
     assert found["settings"]["ok"]
 
 
+async def test_what_is_well_needs_no_mending(typed: Typed, world: World) -> None:
+    """Scripts may run each mend that they read: there is one only where something is wrong."""
+    found = await findings(typed)
+    assert [f for f in found.values() if f["ok"]]
+    assert {f["mend"] for f in found.values() if f["ok"]} == {""}
+
+
 @pytest.mark.parametrize(("what", "says"), [("none", "no private keys"), ("open", "others can")])
 async def test_keys_are_looked_at(
     typed: Typed, monkeypatch: pytest.MonkeyPatch, world: World, what: str, says: str

@@ -122,6 +122,14 @@ def test_a_missing_key_names_those_that_are_there(tmp_path: Path, key: Ed25519Pr
         Signer(tmp_path, "tom.becker@northwind.example")
 
 
+def test_an_empty_key_folder_is_told(tmp_path: Path) -> None:
+    """A folder without keys, and one that is not there, are told apart."""
+    with pytest.raises(CommandError, match="holds no keys"):
+        Signer(tmp_path, MARIA)
+    with pytest.raises(CommandError, match=r"there is no .*elsewhere: go to the folder"):
+        Signer(tmp_path / "elsewhere", MARIA)
+
+
 def test_a_file_that_is_no_key_is_told(tmp_path: Path) -> None:
     """Neither text nor a key of another kind signs anything."""
     (tmp_path / f"{MARIA}.pem").write_text("no key")
