@@ -118,7 +118,8 @@ def _print(view: View) -> None:
             again = f", attempt {work.attempt}" if work.attempt > 1 else ""
             why = f": {work.last_failure}" if work.last_failure else ""
             screen.show(Text(screen.plain(f"{screen.words(work.activity)}{again}{why}")))
-    screen.show(Text(f"Told by {view.source}.", style="dim"))
+    if view.status is None:
+        screen.show(Text(f"This is {view.source}.", style="dim"))
 
 
 def _facts(view: View) -> Any:
@@ -145,7 +146,10 @@ def _rows(view: View) -> list[tuple[str, str]]:
     if proposal is not None:
         amount = screen.money(proposal.amount)
         rows.append(("proposal", f"{amount}, round {proposal.round}, {proposal.proposal_id}"))
-        rows.append(("needs", "; ".join(proposal.why_a_person) or "no approval"))
+        if proposal.taken_before.amount_minor > 0:
+            rows.append(("refunded before", screen.money(proposal.taken_before)))
+        why = "; ".join(proposal.why_a_person)
+        rows.append(("needs", f"a manager, since {why}" if why else "no approval"))
     if status is not None and found.is_open:
         rows.append(("decide until", screen.instant(status.deadline)))
     elif status is None and isinstance(deadline := _deadline(view), datetime):

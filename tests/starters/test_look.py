@@ -26,9 +26,19 @@ async def test_a_waiting_run_is_told_whole(typed: Typed, world: World) -> None:
     words = " ".join(done.out.split())
     assert run.request.message in words
     assert status.assessment.summary in words
-    for told in ("$100.00", status.proposal.proposal_id, "awaiting approval", "the run itself"):
+    for told in ("$100.00", status.proposal.proposal_id, "awaiting approval"):
         assert told in done.out
     assert done.out.count("mail sent") == 2
+
+
+async def test_what_a_proposal_needs_is_told(typed: Typed, world: World) -> None:
+    """A small amount that needs a manager stands beside what was refunded before it."""
+    run = await world.start("8896", amount="25.00")
+    await run.waiting()
+    words = " ".join((await typed("show", "8896")).out.split())
+    assert "proposal $25.00" in words
+    assert "refunded before $120.00" in words
+    assert "needs a manager, since more than 50.00 USD in all" in words
 
 
 async def test_a_waiting_run_is_told_without_a_worker(typed: Typed, world: World) -> None:
