@@ -91,6 +91,15 @@ class Installation:
         )
 
     @property
+    def moved(self) -> dict[str, tuple[int, int]]:
+        """The parts that are not at their usual port: where they are, and where they would be."""
+        return {
+            name: (self._ports[name], usual)
+            for name, usual in _USUAL_PORTS.items()
+            if self._ports[name] != usual
+        }
+
+    @property
     def pids(self) -> dict[str, int]:
         """The processes that run, by name."""
         return {child.name: child.pid for child in self._children}

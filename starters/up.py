@@ -1,6 +1,9 @@
 """`refund up`: server, company and worker in the foreground, on a folder that keeps their data."""
 
 import os
+import shlex
+import shutil
+import sys
 from pathlib import Path
 
 from starters import screen
@@ -43,6 +46,17 @@ async def _run(installation: Installation, settings: Settings, folder: Folder) -
     target = find_target(settings)
     if target.address != links.temporal:
         screen.say(f"Note: other commands go to {target.address}, as {target.said_by} says.")
-    screen.say('Try:      refund start --order 8890 --message "It came broken." --wait')
+    if moved := installation.moved:
+        ports = ", ".join(f"{name} at {port}, not {usual}" for name, (port, usual) in moved.items())
+        screen.say(f"Note: usual ports were taken, now or at the first start: {ports}.")
+    screen.say(f'Try:      {own_command()} start --order 8891 --message "It came broken." --wait')
     screen.say("Ctrl-C ends it.")
     await installation.until_one_ends()
+
+
+def own_command() -> str:
+    """How to type this command here: by its name, or by its path where it is not on the PATH."""
+    beside = Path(sys.executable).with_name("refund")
+    if shutil.which("refund") is not None or not beside.exists():
+        return "refund"
+    return shlex.quote(str(beside))

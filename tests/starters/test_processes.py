@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import shlex
 import stat
 import subprocess
 import sys
@@ -14,8 +15,9 @@ import pytest
 from starters import processes
 from starters.errors import CommandError
 from starters.folder import Folder, Links
-from starters.installation import local_environment
+from starters.installation import Installation, local_environment
 from starters.processes import Child, free_ports, start
+from starters.up import own_command
 
 LINKS = Links(
     temporal="127.0.0.1:7233",
@@ -130,6 +132,41 @@ def test_free_ports_are_free_and_different() -> None:
         ports = free_ports([busy, 0, 0, busy])
     assert busy not in ports
     assert len(set(ports)) == 4
+
+
+def test_ports_that_are_not_the_usual_ones_are_known(tmp_path: Path) -> None:
+    """Where a folder keeps its ports of the last time, `refund up` can say which are not usual."""
+    folder = Folder(tmp_path)
+    temporal, web_ui, company, smtp = free_ports([0, 0, 0, 0])
+    folder.write_links(
+        Links(
+            temporal=f"127.0.0.1:{temporal}",
+            web_ui=f"http://127.0.0.1:{web_ui}",
+            company=f"http://127.0.0.1:{company}",
+            smtp=f"smtp://127.0.0.1:{smtp}",
+        )
+    )
+    installation = Installation(
+        folder, 0, Path("temporal"), environment={}, usual_ports=True, say=print
+    )
+    assert installation.moved == {
+        "temporal": (temporal, 7233),
+        "web_ui": (web_ui, 8233),
+        "company": (company, 8700),
+        "smtp": (smtp, 8725),
+    }
+
+
+def test_the_example_can_be_typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command stands by its name where the PATH has it, and by its whole path elsewhere."""
+    program = tmp_path / "an environment" / "refund"
+    program.parent.mkdir()
+    program.touch(mode=0o700)
+    monkeypatch.setattr(sys, "executable", str(program.with_name("python")))
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert shlex.split(own_command()) == [str(program)]
+    monkeypatch.setenv("PATH", str(program.parent))
+    assert own_command() == "refund"
 
 
 def test_nothing_foreign_reaches_a_local_process(tmp_path: Path) -> None:
