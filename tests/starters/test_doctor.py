@@ -25,6 +25,11 @@ async def findings(typed: Typed, code: int = 1) -> dict[str, dict[str, Any]]:
 
 async def test_a_bare_namespace_needs_mending(typed: Typed, bare_world: World) -> None:
     """Missing attributes and the short retention are found, each with the command that mends it."""
+
+    async def is_polled() -> bool:
+        return bool((await findings(typed))["worker"]["ok"])
+
+    await bare_world.until(is_polled)
     found = await findings(typed)
     for check, mend in (
         ("search attributes", "--name RefundStage --type Keyword"),
