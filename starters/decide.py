@@ -132,7 +132,7 @@ async def _say(
         screen.say(json.dumps(statement.model_dump()))
         screen.hint(
             f"Signed, not sent: {what}. Send it as Signal `{_SIGNALS[kind]}` to "
-            f"{found.workflow_id} in the Web UI; or save it as {kind.name.lower()}.json, and:"
+            f"{found.workflow_id} in the Web UI, or from the file that you save it in:"
         )
         screen.hint(_ready_command(client, found, kind))
         return
