@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -126,9 +127,18 @@ def test_a_skip_fails_the_run_in_ci(tmp_path: Path, how: str, ci: str, code: int
     assert ("CI is set and 1 left out" in done.stdout) == bool(ci)
 
 
+def make(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run make as from a shell, also where these tests were started by `make test`."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+    return subprocess.run(
+        ["make", *arguments], cwd=folder, env=clean, check=False, capture_output=True, text=True
+    )
+
+
 def test_make_alone_prints_every_target() -> None:
     """Whoever types `make` sees each target with what it does, and nothing is run."""
-    done = subprocess.run(["make"], cwd=ROOT, check=True, capture_output=True, text=True)
+    done = make(ROOT)
+    assert done.returncode == 0, done.stderr
     makefile = (ROOT / "Makefile").read_text()
     phony = re.search(r"^\.PHONY: (.+)$", makefile, re.MULTILINE)
     assert phony is not None
@@ -147,9 +157,7 @@ def test_make_says_what_python_it_needs(tmp_path: Path) -> None:
     for name in ("Makefile", "pyproject.toml", "requirements.lock"):
         shutil.copy(ROOT / name, tmp_path)
     for given, message in [("PYTHON=", "No Python 3.11"), ("PYTHON=false", "false does not run")]:
-        done = subprocess.run(
-            ["make", "demo", given], cwd=tmp_path, check=False, capture_output=True, text=True
-        )
+        done = make(tmp_path, "demo", given)
         assert done.returncode != 0
         assert message in done.stderr
         assert "Traceback" not in done.stderr
