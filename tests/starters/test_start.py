@@ -103,13 +103,13 @@ async def test_a_run_that_was_ended_is_gone_on_with(
     typed: Typed, world: World, request_id: str
 ) -> None:
     """After a terminate: no id is refused with the id to use, and that id starts again."""
-    await start(typed, "--request-id", request_id, order="8892")
-    await world.client.get_workflow_handle("refund-order-8892").terminate()
-    refused = await start(typed, order="8892")
+    await start(typed, "--request-id", request_id, order="8899")
+    await world.client.get_workflow_handle("refund-order-8899").terminate()
+    refused = await start(typed, order="8899")
     assert refused.code == 3
     assert f"--request-id {request_id}" in refused.err
     assert "--new-request" in refused.err
-    again = await start(typed, "--request-id", request_id, order="8892")
+    again = await start(typed, "--request-id", request_id, order="8899")
     assert (again.code, again.data["new"]) == (0, True)
 
 
