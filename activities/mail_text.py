@@ -81,7 +81,7 @@ class MailWriter:
         self._plain = Environment(
             loader=loader,
             # Plain text: there is nothing to escape. The HTML environment below escapes all.
-            autoescape=False,  # noqa: S701
+            autoescape=False,  # noqa: S701 - plain text; the HTML is escaped
             undefined=StrictUndefined,
             trim_blocks=True,
             lstrip_blocks=True,

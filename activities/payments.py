@@ -78,7 +78,7 @@ class StripePayments(PaymentActivities):
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self._transport.close_async()  # type: ignore[no-untyped-call]
+        await self._transport.close_async()  # type: ignore[no-untyped-call] # the SDK's
 
     async def read_payment(self, payment: str) -> Payment | None:
         """A payment with all its refunds; None where the provider does not know it.
