@@ -5,16 +5,16 @@ import asyncio
 from temporalio import activity
 
 from activities.clock import Clock, system_clock
-from activities.decisions import contact, refuse_approval, refuse_request
+from activities.decisions import contact, refuse_request, standing_of
 from activities.interfaces import CaseActivities, CaseQuery
 from activities.orders import Orders
 from activities.payments import StripePayments
 from activities.staff import People, StaffDirectory
+from domain.approvals import Standing
 from domain.case import Case
 from domain.models import Approver, Order, Payment, Role
 from domain.names import request_scope
 from domain.people import same_person
-from domain.trail import Refusal
 
 
 class Cases(CaseActivities):
@@ -58,7 +58,7 @@ class Cases(CaseActivities):
             requester_refusal=refuse_request(query.request, requester, arrived),
             approvers=_people_of(Role.MANAGER, people, query, order),
             directors=_people_of(Role.FINANCE_DIRECTOR, people, query, order),
-            approval_refusals=_refused_approvals(query, people, order),
+            standings=_standings(query, people, order),
             read_at=read_at,
         )
 
@@ -96,14 +96,11 @@ def _people_of(
     )
 
 
-def _refused_approvals(
-    query: CaseQuery, people: People, order: Order | None
-) -> tuple[Refusal, ...]:
+def _standings(query: CaseQuery, people: People, order: Order | None) -> tuple[Standing, ...]:
     if query.proposal is None:
         return ()
     customer = order.customer.email if order is not None else ""
-    verdicts = (
-        refuse_approval(token, query.proposal, people, query.request.requester, customer)
+    return tuple(
+        standing_of(token, query.proposal, people, query.request.requester, customer)
         for token in query.approvals
     )
-    return tuple(refusal for refusal in verdicts if refusal is not None)

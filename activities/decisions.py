@@ -14,6 +14,7 @@ from temporalio import activity
 
 from activities.interfaces import StatementActivities, StatementCheck, StatementVerdict
 from activities.staff import People, StaffDirectory, directory_address
+from domain.approvals import Standing, is_director_for
 from domain.models import Contact, Person, Proposal, PublicKey, RefundRequest
 from domain.names import workflow_id
 from domain.people import may_decide, may_request
@@ -58,7 +59,12 @@ class Decisions(StatementActivities):
         refusal = refuse_signature(check.token, check.kind, person, check.received_at)
         if refusal is None:
             refusal = _refuse_right(check, claims, person)
-        return StatementVerdict(refusal=refusal, person=contact(person))
+        return StatementVerdict(
+            refusal=refusal,
+            person=contact(person),
+            director=check.proposal is not None and is_director_for(person, check.proposal),
+            checked=_checked(check, claims, person) if refusal is None else "",
+        )
 
 
 def contact(person: Person) -> Contact:
@@ -116,10 +122,10 @@ def refuse_request(
     return refusal or _refuse_place(claims, request) or may_request(requester)
 
 
-def refuse_approval(
+def standing_of(
     token: str, proposal: Proposal, people: People, requester: str, customer: str
-) -> Refusal | None:
-    """Why an approval that counted before does not count any more; None where it still does.
+) -> Standing:
+    """What an approval that counted before is worth now.
 
     The signature is held to the time of signing, the right to this moment
     (wso2/product-is#25308).
@@ -127,16 +133,19 @@ def refuse_approval(
     try:
         claims = read_claims(token, StatementKind.DECISION)
     except StatementError:
-        return Refusal.MALFORMED
+        return Standing(refusal=Refusal.MALFORMED)
     person = people.find(claims.iss)
     if person is None:
-        return Refusal.UNKNOWN_PERSON
+        return Standing(refusal=Refusal.UNKNOWN_PERSON)
     if not isinstance(claims, DecisionClaims) or claims.proposal != proposal.proposal_id:
-        return Refusal.OTHER_PROPOSAL
+        return Standing(refusal=Refusal.OTHER_PROPOSAL)
     if claims.verdict is not Verdict.APPROVE:
-        return Refusal.NO_RIGHT
+        return Standing(refusal=Refusal.NO_RIGHT)
     refusal = refuse_signature(token, StatementKind.DECISION, person, received_at=None)
-    return refusal or may_decide(person, claims.verdict, proposal, requester, customer)
+    return Standing(
+        refusal=refusal or may_decide(person, claims.verdict, proposal, requester, customer),
+        director=is_director_for(person, proposal),
+    )
 
 
 def _refuse_place(claims: Claims, request: RefundRequest) -> Refusal | None:
@@ -157,6 +166,16 @@ def _refuse_right(check: StatementCheck, claims: Claims, person: Person) -> Refu
     if check.proposal is None or claims.proposal != check.proposal.proposal_id:
         return Refusal.OTHER_PROPOSAL
     return may_decide(person, claims.verdict, check.proposal, check.requester, check.customer)
+
+
+def _checked(check: StatementCheck, claims: Claims, person: Person) -> str:
+    """What was looked at, in words for the trail."""
+    kid = jwt.get_unverified_header(check.token).get("kid")
+    parts = [f"signed {claims.iat:%Y-%m-%d %H:%M:%S} UTC", f"key {kid}", *person.roles]
+    if check.proposal is not None:
+        currency = check.proposal.amount.currency
+        parts += [f"up to {limit}" for limit in person.limits if limit.currency == currency]
+    return ", ".join(parts)
 
 
 def _signs_for(key: PublicKey, person: Person) -> bool:

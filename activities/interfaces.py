@@ -80,6 +80,10 @@ class StatementCheck(Frozen):
 class StatementVerdict(Frozen):
     refusal: Refusal | None
     person: Contact | None = None
+    director: bool = False
+    """Whether theirs can be the finance director's approval of this proposal."""
+    checked: str = ""
+    """What was looked at, in words: when it was signed, by which key, role and limits."""
 
 
 class StatementActivities(ABC):

@@ -146,6 +146,8 @@ def _names(order: MailOrder) -> dict[str, Any]:
         "workflow_id": one_line(facts.workflow_id, 128),
         "customer": one_line(facts.customer, 100) or "customer",
         "amount": money_text(facts.amount, locale) if facts.amount else "",
+        "approved_by": one_line(", ".join(facts.approved_by)),
+        "waits_for": one_line(facts.waits_for),
         "deadline": _instant(facts.deadline),
         "requester": one_line(facts.requester),
         "letter": quoted(facts.letter, LETTER_LIMIT),

@@ -1,5 +1,6 @@
 """The facts of a request, read from the outside at one moment."""
 
+from domain.approvals import Approval, Standing
 from domain.instants import Instant
 from domain.models import (
     Approver,
@@ -12,8 +13,9 @@ from domain.models import (
     Proposal,
     Refund,
 )
+from domain.money import Money
 from domain.outcomes import Close, Reason
-from domain.people import covers
+from domain.people import covers, same_person
 from domain.trail import Refusal
 
 
@@ -38,18 +40,37 @@ class Case(Frozen):
     """The managers, but for requester and customer."""
     directors: tuple[Approver, ...] = ()
     """The next level: the finance directors."""
-    approval_refusals: tuple[Refusal, ...] = ()
-    """On a re-check: why approvals that counted before do not count any more."""
+    standings: tuple[Standing, ...] = ()
+    """On a re-check: what each approval that counted before is worth now, in the order asked."""
     read_at: Instant
     """When the first of these facts was read, by the clock of the reading worker."""
 
-    def to_ask(self, proposal: Proposal) -> tuple[Contact, ...]:
-        """Who can approve this: managers, or directors where no manager's limit reaches."""
-        return _able(self.approvers, proposal) or self.next_level(proposal)
+    def to_ask(
+        self, proposal: Proposal, approvals: tuple[Approval, ...] = ()
+    ) -> tuple[Contact, ...]:
+        """Whose approval would help beside those given; nobody's where it cannot be complete.
+
+        One approval: the managers, or the directors where no manager's limit reaches. Two: both,
+        until the one that is missing is a director's.
+        """
+        directors = self.next_level(proposal)
+        managers = _able(self.approvers, proposal.limit_needed)
+        if not proposal.director_needed:
+            return managers or directors
+        both = tuple(dict.fromkeys((*managers, *directors)))
+        if not directors or len(both) < proposal.approvals_needed:
+            return ()
+        given = [approval.person.address for approval in approvals]
+        only_director = bool(given) and not any(approval.director for approval in approvals)
+        return tuple(
+            person
+            for person in (directors if only_director else both)
+            if not any(same_person(person.address, address) for address in given)
+        )
 
     def next_level(self, proposal: Proposal) -> tuple[Contact, ...]:
-        """The directors who can approve this, asked too when nobody has decided for long."""
-        return _able(self.directors, proposal)
+        """The directors who can approve all of this, asked too when nobody decides for long."""
+        return _able(self.directors, proposal.total)
 
     def find_ours(self, scope: str, proposal: Proposal | None = None) -> Ours | Close | None:
         """The refund that this very request has made, in any round, if there is one.
@@ -78,6 +99,6 @@ class Case(Frozen):
         )
 
 
-def _able(people: tuple[Approver, ...], proposal: Proposal) -> tuple[Contact, ...]:
-    able = (person for person in people if covers(person.limits, proposal))
+def _able(people: tuple[Approver, ...], amount: Money) -> tuple[Contact, ...]:
+    able = (person for person in people if covers(person.limits, amount))
     return tuple(Contact(name=person.name, address=person.address) for person in able)

@@ -35,6 +35,10 @@ class MailFacts(Frozen):
     locale: str = "en_US"
     amount: Money | None = None
     proposal: Proposal | None = None
+    approved_by: tuple[str, ...] = ()
+    """The names of those whose approval counts so far."""
+    waits_for: str = ""
+    """Whose approval is missing, in words."""
     deadline: Instant | None = None
     requester: str = ""
     letter: str = ""

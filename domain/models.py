@@ -311,6 +311,11 @@ class Proposal(Frozen):
     known_refunds: tuple[str, ...] = ()
     policy_version: str
     approvals_needed: int
+    """How many different people must approve: none, one, or two."""
+    director_needed: bool = False
+    """Whether one of them must be a finance director whose limit covers the total."""
+    each_up_to: Money | None = None
+    """Where two approve together, what the limit of each must reach; None: the total."""
     why_a_person: tuple[str, ...] = ()
     """Why the policy wants a person; empty where none is needed."""
 
@@ -318,3 +323,8 @@ class Proposal(Frozen):
     def total(self) -> Money:
         """This amount plus earlier refunds on the order: what tiers and limits look at."""
         return self.amount.with_minor(self.amount.amount_minor + self.taken_before.amount_minor)
+
+    @property
+    def limit_needed(self) -> Money:
+        """What the limit of everybody who approves this must reach."""
+        return self.each_up_to or self.total

@@ -20,7 +20,6 @@ class Reason(StrEnum):
     REFUNDED_BEFORE = "refunded_before"
     REFUNDED_BY_HAND = "refunded_by_hand"
     OTHER_REFUND_PENDING = "other_refund_pending"
-    NEEDS_TWO_APPROVERS = "needs_two_approvers"
     NOBODY_MAY_APPROVE = "nobody_may_approve"
     FACTS_UNAVAILABLE = "facts_unavailable"
     REJECTED_BY_APPROVER = "rejected_by_approver"

@@ -35,7 +35,8 @@ def may_decide(
     """Why this person may not decide on this proposal today; None where they may.
 
     The limit covers the amount *and* the earlier refunds on the order, else a large refund could
-    be approved in slices. It binds approvals alone: saying no takes no limit.
+    be approved in slices; what it must reach where two approve together, the proposal says. It
+    binds approvals alone: saying no takes no limit.
     """
     if person is None:
         return Refusal.UNKNOWN_PERSON
@@ -48,14 +49,13 @@ def may_decide(
     if not any(role in person.roles for role in APPROVER_ROLES):
         return Refusal.NO_RIGHT
     if verdict is Verdict.APPROVE:
-        return None if covers(person.limits, proposal) else Refusal.OVER_LIMIT
+        return None if covers(person.limits, proposal.limit_needed) else Refusal.OVER_LIMIT
     return None
 
 
-def covers(limits: tuple[Money, ...], proposal: Proposal) -> bool:
-    """Whether these limits, one per currency, reach for the whole of a proposal."""
-    total = proposal.total
+def covers(limits: tuple[Money, ...], amount: Money) -> bool:
+    """Whether these limits, one per currency, reach for an amount."""
     return any(
-        limit.currency == total.currency and limit.amount_minor >= total.amount_minor
+        limit.currency == amount.currency and limit.amount_minor >= amount.amount_minor
         for limit in limits
     )

@@ -136,14 +136,7 @@ def propose(
     total = claim.amount.amount_minor + taken.amount_minor
     currency = claim.amount.currency
     why = _why_a_person(order, total, currency, policy, assessment)
-    one_manager = policy.one_manager_up_to.get(currency)
-    if one_manager is not None and total > one_manager:
-        words = (
-            f"{claim.amount} with earlier refunds of {taken} is more than one manager may approve."
-        )
-        return Close(
-            outcome=Outcome.NEEDS_HUMAN, reason=Reason.NEEDS_TWO_APPROVERS, explanation=words
-        )
+    each_up_to = _end_of_one_manager(total, currency, policy)
     proposal = Proposal(
         proposal_id="",
         round=round_number,
@@ -153,7 +146,9 @@ def propose(
         taken_before=taken,
         known_refunds=tuple(sorted(refund.id for refund in payment.refunds)),
         policy_version=policy.version,
-        approvals_needed=1 if why else 0,
+        approvals_needed=2 if each_up_to else 1 if why else 0,
+        director_needed=each_up_to is not None,
+        each_up_to=each_up_to,
         why_a_person=why,
     )
     return proposal.model_copy(update={"proposal_id": proposal_digest(request, proposal)})
@@ -164,7 +159,9 @@ def _why_a_person(
 ) -> tuple[str, ...]:
     why = []
     limit = policy.auto_approve_up_to.get(currency)
-    if limit is None:
+    if (one_manager := _end_of_one_manager(total_minor, currency, policy)) is not None:
+        why.append(f"more than {one_manager} in all, which takes two people")
+    elif limit is None:
         why.append(f"the policy has no limits in {currency}")
     elif total_minor > limit:
         why.append(f"more than {Money(amount_minor=limit, currency=currency)} in all")
@@ -175,6 +172,14 @@ def _why_a_person(
     elif assessment.recommendation is not Recommendation.REFUND:
         why.append(f"the model says {assessment.recommendation.value}")
     return tuple(why)
+
+
+def _end_of_one_manager(total_minor: int, currency: str, policy: Policy) -> Money | None:
+    """How much one manager may approve, where this is more; None where it is not."""
+    limit = policy.one_manager_up_to.get(currency)
+    if limit is None or total_minor <= limit:
+        return None
+    return Money(amount_minor=limit, currency=currency)
 
 
 def proposal_digest(request: RefundRequest, proposal: Proposal) -> str:

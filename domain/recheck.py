@@ -4,12 +4,12 @@ Reports that this module answers: vm0-ai/vm0#32132 (refunded by hand during the 
 juspay/hyperswitch#13182 (two refunds at one moment), wso2/product-is#25308 (right withdrawn).
 """
 
+from domain.approvals import Standing, stand
 from domain.case import Case, Ours
 from domain.models import Frozen, Outcome, Payment, Proposal, Refund
 from domain.money import Money
 from domain.outcomes import Close, Reason
 from domain.policy import Claim, disputed
-from domain.trail import Refusal
 
 
 class Clear(Frozen):
@@ -26,7 +26,7 @@ class Changed(Frozen):
 class RightLost(Frozen):
     """An approver may not approve this any more: wait for another one."""
 
-    refusals: tuple[Refusal, ...]
+    standings: tuple[Standing, ...]
 
 
 def recheck(
@@ -54,8 +54,8 @@ def recheck(
         return _after_others(claim, payment)
     if proposal.amount.amount_minor > payment.left.amount_minor:
         return _too_little_left(proposal.amount, payment)
-    if case.approval_refusals:
-        return RightLost(refusals=case.approval_refusals)
+    if not stand(proposal, case.standings):
+        return RightLost(standings=case.standings)
     return Clear()
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field, StringConstraints
 
 from domain.instants import Instant
-from domain.models import Assessment, Frozen, Outcome, Proposal, Refund, Stage, TokenUsage
+from domain.models import Assessment, Contact, Frozen, Outcome, Proposal, Refund, Stage, TokenUsage
 from domain.money import Money
 
 # Hundreds of bad signals must stay harmless: the last ones in detail, all of them counted.
@@ -27,6 +27,7 @@ class Refusal(StrEnum):
     NOT_ACTIVE = "not_active"
     NO_RIGHT = "no_right"
     OVER_LIMIT = "over_limit"
+    NEEDS_DIRECTOR = "needs_director"
     IS_REQUESTER = "is_requester"
     IS_CUSTOMER = "is_customer"
     OTHER_ENVIRONMENT = "other_environment"
@@ -72,6 +73,10 @@ class RunStatus(Frozen):
     round: int = 0
     proposal: Proposal | None = None
     assessment: Assessment | None = None
+    approved_by: tuple[Contact, ...] = ()
+    """Whose approvals count so far."""
+    waits_for: str = ""
+    """Whose approval is missing, in words; empty where nobody's is."""
     deadline: Instant | None = None
     now: Instant | None = None
     refund: Refund | None = None

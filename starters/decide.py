@@ -199,4 +199,5 @@ async def send(
 def _what_now(status: RunStatus) -> str:
     if status.outcome is not None:
         return f"The run ended: {screen.outcome_line(status)}"
-    return f"The run is now {screen.words(status.stage.value)}."
+    missing = f" and waits for {status.waits_for}" if status.waits_for else ""
+    return f"The run is now {screen.words(status.stage.value)}{missing}."

@@ -12,6 +12,7 @@ IN_WORDS: dict[Refusal, str] = {
     Refusal.NOT_ACTIVE: "this person does not work here any more",
     Refusal.NO_RIGHT: "only a manager or a finance director may decide",
     Refusal.OVER_LIMIT: "the amount, with earlier refunds on the order, is above their limit",
+    Refusal.NEEDS_DIRECTOR: "one manager has approved; the other one must be a finance director",
     Refusal.IS_REQUESTER: "who asks for a refund cannot decide on it; another manager can",
     Refusal.IS_CUSTOMER: "the customer cannot decide on their own refund",
     Refusal.OTHER_ENVIRONMENT: "it was signed for another environment (NORTHWIND_ENVIRONMENT)",

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from domain import names
+from domain.approvals import missing_in_words
 from domain.models import RefundRequest
 from domain.trail import RunStatus
 from starters import runs, screen
@@ -149,7 +150,12 @@ def _rows(view: View) -> list[tuple[str, str]]:
         if proposal.taken_before.amount_minor > 0:
             rows.append(("refunded before", screen.money(proposal.taken_before)))
         why = "; ".join(proposal.why_a_person)
-        rows.append(("needs", f"a manager, since {why}" if why else "no approval"))
+        needs = missing_in_words(proposal, ())
+        rows.append(("needs", f"{needs}, since {why}" if needs else "no approval"))
+    if status is not None and status.approved_by:
+        people = ", ".join(person.name for person in status.approved_by)
+        missing = f"; still needed: {status.waits_for}" if status.waits_for else ""
+        rows.append(("approved by", f"{people}{missing}"))
     if status is not None and found.is_open:
         rows.append(("decide until", screen.instant(status.deadline)))
     elif status is None and isinstance(deadline := _deadline(view), datetime):

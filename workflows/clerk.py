@@ -18,8 +18,9 @@ with workflow.unsafe.imports_passed_through():
     from pydantic import ValidationError
 
     from activities.interfaces import StatementCheck, StatementVerdict
+    from domain.approvals import Approval, refuse_beside
     from domain.decisions import refuse_decision, refuse_withdrawal
-    from domain.models import Contact, Outcome, Stage
+    from domain.models import Outcome, Stage
     from domain.names import SIGNAL_DECIDE, SIGNAL_WITHDRAW
     from domain.outcomes import Close, Reason
     from domain.people import same_person
@@ -37,7 +38,7 @@ with workflow.unsafe.imports_passed_through():
     from domain.trail import Refusal
 
 from workflows import calls
-from workflows.state import Approval, RunState, Withdrawal
+from workflows.state import RunState, Withdrawal
 
 # A signed statement with its JSON around it. A megabyte of anything is not even looked at.
 _PAYLOAD_LIMIT = TOKEN_LIMIT + 200
@@ -124,16 +125,22 @@ class Clerk:
         if state.proposal is None and state.closed is None and not state.past_withdrawal:
             self._keep(message, claims, state)
             return
-        person = await self._person_of(
+        verdict = await self._verdict_on(
             token, StatementKind.DECISION, claims, state, self._refuse_decision_now
         )
-        if isinstance(person, Refusal):
-            self._refuse_claims(state, claims, person)
+        person, refusal = verdict.person, verdict.refusal
+        if state.proposal is not None and person is not None and claims.verdict is Verdict.APPROVE:
+            refusal = refusal or refuse_beside(
+                state.proposal, state.approvals, person, director=verdict.director
+            )
+        if refusal is not None or person is None:
+            self._refuse_claims(state, claims, refusal or Refusal.UNKNOWN_PERSON)
             return
         state.counted.add(claims.jti)
         if claims.verdict is Verdict.APPROVE:
-            state.approvals.append(Approval(person=person, token=token))
-            state.note("approved", claims.comment, who=person.address, message_id=claims.jti)
+            state.approvals.append(Approval(person=person, token=token, director=verdict.director))
+            detail = _said(claims, verdict, state.missing)
+            state.note("approved", detail, who=person.address, message_id=claims.jti)
         else:
             said = f": {claims.comment.rstrip('.')}" if claims.comment else ""
             state.rejection = Close(
@@ -141,7 +148,8 @@ class Clerk:
                 reason=Reason.REJECTED_BY_APPROVER,
                 explanation=f"Rejected by {person.name}{said}.",
             )
-            state.note("rejected", claims.comment, who=person.address, message_id=claims.jti)
+            detail = _said(claims, verdict)
+            state.note("rejected", detail, who=person.address, message_id=claims.jti)
 
     def _keep(self, message: Message, claims: DecisionClaims, state: RunState) -> None:
         if len(self._early) == _EARLY_LIMIT:
@@ -172,17 +180,19 @@ class Clerk:
     async def _judge_withdrawal(
         self, token: str, claims: WithdrawalClaims, state: RunState
     ) -> None:
-        person = await self._person_of(
+        verdict = await self._verdict_on(
             token, StatementKind.WITHDRAWAL, claims, state, self._refuse_withdrawal_now
         )
-        if isinstance(person, Refusal):
-            self._refuse_claims(state, claims, person)
+        person = verdict.person
+        if verdict.refusal is not None or person is None:
+            self._refuse_claims(state, claims, verdict.refusal or Refusal.UNKNOWN_PERSON)
             return
         state.counted.add(claims.jti)
         state.withdrawal = Withdrawal(
             by=person.name, reason=Reason.WITHDRAWN_BY_STAFF, comment=claims.comment
         )
-        state.note("withdrawn", claims.comment, who=person.address, message_id=claims.jti)
+        detail = _said(claims, verdict)
+        state.note("withdrawn", detail, who=person.address, message_id=claims.jti)
 
     def _refuse_withdrawal_now(self, claims: WithdrawalClaims, state: RunState) -> Refusal | None:
         if claims.jti in state.counted or state.withdrawal is not None:
@@ -193,23 +203,21 @@ class Clerk:
             return Refusal.TOO_LATE
         return refuse_withdrawal(claims, state.request)
 
-    async def _person_of(
+    async def _verdict_on(
         self,
         token: str,
         kind: StatementKind,
         claims: Said,
         state: RunState,
         refuse_now: Callable[[Said, RunState], Refusal | None],
-    ) -> Contact | Refusal:
+    ) -> StatementVerdict:
         """Who says it, by signature and right; or why it does not count."""
         if (refusal := refuse_now(claims, state)) is not None:
-            return refusal
+            return StatementVerdict(refusal=refusal)
         verdict = await self._verify(token, kind, claims.iss, state)
         # The world may have moved on while the directory was asked.
         refusal = verdict.refusal or refuse_now(claims, state)
-        if refusal is not None or verdict.person is None:
-            return refusal or Refusal.UNKNOWN_PERSON
-        return verdict.person
+        return verdict.model_copy(update={"refusal": refusal})
 
     async def _verify(
         self, token: str, kind: StatementKind, who: str, state: RunState
@@ -250,6 +258,14 @@ class Clerk:
 
     def _refuse(self, state: RunState, refusal: Refusal, detail: str) -> None:
         state.note("refused", detail, refusal=refusal)
+
+
+def _said(
+    claims: DecisionClaims | WithdrawalClaims, verdict: StatementVerdict, missing: str = ""
+) -> str:
+    """A row for an auditor: the comment, what was checked, and who is still needed."""
+    parts = [claims.comment, verdict.checked, f"still needed: {missing}" if missing else ""]
+    return "; ".join(part for part in parts if part)
 
 
 def _token_of(message: Message) -> str:

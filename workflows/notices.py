@@ -93,9 +93,13 @@ def end(state: RunState, close: Close) -> list[MailOrder]:
 def _to_approvers(
     state: RunState, purpose: MailPurpose, name: str, more: tuple[Contact, ...] = ()
 ) -> list[MailOrder]:
-    round_number = state.proposal.round if state.proposal is not None else 0
-    to = tuple(dict.fromkeys((*_approvers(state), *more)))
-    return _mail(state, purpose, f"{name}.r{round_number}", to)
+    if state.case is None or state.proposal is None:
+        return []
+    given = tuple(state.approvals)
+    missing = state.case.to_ask(state.proposal, given)
+    others = [person for person in more if person not in [approval.person for approval in given]]
+    to = tuple(dict.fromkeys((*missing, *others)))
+    return _mail(state, purpose, f"{name}.r{state.proposal.round}", to)
 
 
 def _mail(
@@ -156,6 +160,8 @@ def _facts(state: RunState) -> MailFacts:
         locale=order.customer.locale if order is not None else "en_US",
         amount=state.amount,
         proposal=state.proposal,
+        approved_by=tuple(approval.person.name for approval in state.approvals),
+        waits_for=state.missing,
         deadline=state.deadline,
         requester=state.request.requester,
         letter=state.request.message[:2_000],

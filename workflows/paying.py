@@ -21,6 +21,13 @@ from workflows.postbox import Postbox
 from workflows.state import RunState
 
 Finding = Clear | Ours | Changed | RightLost | Close
+_FOUND = {
+    Clear: "all holds",
+    Ours: "the refund is made",
+    Changed: "the order changed",
+    RightLost: "an approval lost its right",
+    Close: "it ends here",
+}
 
 # An unknown refund stays unknown for so long before it is a person's.
 _UNKNOWN_PATIENCE = timedelta(days=7)
@@ -53,7 +60,7 @@ async def recheck_now(state: RunState) -> Finding:
         )
     state.case = case
     finding = recheck(state.proposal, state.claim, case, state.scope)
-    state.note("rechecked", type(finding).__name__.lower())
+    state.note("rechecked", _FOUND[type(finding)])
     if isinstance(finding, Changed) and state.unresolved:
         # An attempt that was cut off may still arrive; a new round would pay under another key.
         words = f"{finding.what}, while it is not known whether our refund was made."

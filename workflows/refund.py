@@ -171,8 +171,7 @@ class RefundWorkflow:
         self._clerk.look_again()
 
     def _wait_again(self, state: RunState, lost: RightLost) -> None:
-        reasons = ", ".join(refusal.value for refusal in lost.refusals)
-        state.lose_approvals(f"an approval does not count any more: {reasons}")
+        state.lose_approvals(lost.standings)
         self._postbox.send(state, notices.approver_lost(state, state.lost_approvals))
 
     async def _next_proposal(self, state: RunState, changed: Changed) -> Close | Proposal:

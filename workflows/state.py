@@ -1,5 +1,6 @@
 """All that a run remembers, and how it shows itself."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -9,10 +10,16 @@ from temporalio.common import SearchAttributeKey, SearchAttributeUpdate
 
 with workflow.unsafe.imports_passed_through():
     from domain import names
+    from domain.approvals import (
+        Approval,
+        Standing,
+        is_complete,
+        missing_in_words,
+        still_counting,
+    )
     from domain.case import Case
     from domain.models import (
         Assessment,
-        Contact,
         Proposal,
         Refund,
         RefundRequest,
@@ -30,14 +37,6 @@ WAITS_FOR = SearchAttributeKey.for_keyword(names.ATTRIBUTE_WAITS_FOR)
 CURRENCY = SearchAttributeKey.for_keyword(names.ATTRIBUTE_CURRENCY)
 AMOUNT_MINOR = SearchAttributeKey.for_int(names.ATTRIBUTE_AMOUNT_MINOR)
 DEADLINE = SearchAttributeKey.for_datetime(names.ATTRIBUTE_DEADLINE)
-
-
-@dataclass(frozen=True)
-class Approval:
-    """A decision to approve that counts, with its proof for the re-check."""
-
-    person: Contact
-    token: str
 
 
 @dataclass(frozen=True)
@@ -96,7 +95,14 @@ class RunState:
         """Whether the proposal has all the approvals that it needs, or one rejection."""
         if self.proposal is None:
             return False
-        return self.rejection is not None or len(self.approvals) >= self.proposal.approvals_needed
+        return self.rejection is not None or is_complete(self.proposal, self.approvals)
+
+    @property
+    def missing(self) -> str:
+        """Whose approval the proposal still waits for, in words; empty where nobody's."""
+        if self.proposal is None or self.rejection is not None:
+            return ""
+        return missing_in_words(self.proposal, self.approvals)
 
     @property
     def past_withdrawal(self) -> bool:
@@ -136,12 +142,23 @@ class RunState:
         self.approvals.clear()
         self.rejection = None
 
-    def lose_approvals(self, why: str) -> None:
-        """Back to waiting for the same proposal, under the same deadline."""
-        self.approvals.clear()
+    def lose_approvals(self, standings: Sequence[Standing]) -> None:
+        """Back to waiting for the same proposal, under the same deadline.
+
+        An approval that still holds stays: only the others must be given anew.
+        """
+        if self.proposal is None:
+            return
+        left = still_counting(self.proposal, self.approvals, standings)
+        held = {approval.token for approval in left}
+        lost = []
+        for approval, now in zip(self.approvals, standings, strict=True):
+            if approval.token not in held:
+                lost.append(f"{approval.person.name} ({(now.refusal or Refusal.NEEDS_DIRECTOR)})")
+        self.approvals = list(left)
         self.lost_approvals += 1
-        self.changed = why
-        self.note("approval_lost", why)
+        self.changed = f"an approval does not count any more: {', '.join(lost)}"
+        self.note("approval_lost", self.changed)
 
     def show_waiting(self) -> None:
         if self.proposal is None or self.deadline is None or not self.request.search_attributes:
@@ -149,7 +166,7 @@ class RunState:
         workflow.upsert_search_attributes(
             [
                 STAGE.value_set(Stage.AWAITING_APPROVAL.value),
-                WAITS_FOR.value_set("manager"),
+                WAITS_FOR.value_set(self.missing),
                 CURRENCY.value_set(self.proposal.amount.currency),
                 AMOUNT_MINOR.value_set(self.proposal.amount.amount_minor),
                 DEADLINE.value_set(self.deadline),
@@ -184,6 +201,8 @@ class RunState:
             round=self.proposal.round if self.proposal else 0,
             proposal=self.proposal,
             assessment=self.assessment,
+            approved_by=tuple(approval.person for approval in self.approvals),
+            waits_for=self.missing if self.stage is Stage.AWAITING_APPROVAL else "",
             deadline=self.deadline,
             now=now,
             refund=self.refund,
@@ -199,7 +218,7 @@ class RunState:
             lines.append(f"- amount: {self.proposal.amount}, round {self.proposal.round}")
             lines.append(f"- proposal: `{self.proposal.proposal_id}`")
         if self.deadline is not None and self.stage is Stage.AWAITING_APPROVAL:
-            lines.append(f"- decide until {self.deadline:%Y-%m-%d %H:%M} UTC")
+            lines.append(f"- waits for {self.missing}, until {self.deadline:%Y-%m-%d %H:%M} UTC")
         if self.closed is not None:
             lines.append(f"- outcome: **{self.closed.outcome.value}** ({self.closed.reason.value})")
         lines.extend(

@@ -11,7 +11,6 @@ from domain.case import Case
 from domain.models import (
     Assessment,
     Category,
-    Outcome,
     Proposal,
     Recommendation,
     Refund,
@@ -82,14 +81,25 @@ def test_tiers_look_at_this_amount_and_earlier_refunds(
 @pytest.mark.parametrize(
     ("captured", "before"), [(100_001, ()), (185_000, ()), (100_001, (99_000,)), (10**12, (1,))]
 )
-def test_more_than_one_manager_may_approve_goes_to_people(
+def test_more_than_one_manager_may_approve_needs_two_people(
     captured: int, before: Sequence[int]
 ) -> None:
-    """Above $1,000.00 in all, one approval is not enough, and the run says so."""
+    """Above $1,000.00 in all, slices or not: two people, one of them a finance director."""
     made = [refund(f"re_{n}", minor) for n, minor in enumerate(before)]
-    close = propose_for(facts_of(usd(captured), *made), assessment())
-    assert isinstance(close, Close)
-    assert (close.outcome, close.reason) == (Outcome.NEEDS_HUMAN, Reason.NEEDS_TWO_APPROVERS)
+    proposed = propose_for(facts_of(usd(captured), *made), assessment())
+    assert isinstance(proposed, Proposal)
+    assert (proposed.approvals_needed, proposed.director_needed) == (2, True)
+    assert proposed.limit_needed == usd(100_000)
+    assert proposed.total == usd(captured)
+    assert proposed.why_a_person == ("more than 1000.00 USD in all, which takes two people",)
+
+
+def test_exactly_what_one_manager_may_approve_needs_one() -> None:
+    """The tier ends with its last cent, not before it."""
+    proposed = propose_for(facts_of(usd(100_000)), assessment())
+    assert isinstance(proposed, Proposal)
+    assert (proposed.approvals_needed, proposed.director_needed) == (1, False)
+    assert proposed.limit_needed == proposed.total == usd(100_000)
 
 
 def test_a_pending_refund_counts_for_the_tier() -> None:

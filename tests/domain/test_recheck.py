@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from domain.approvals import Standing
 from domain.case import Case, Ours
 from domain.models import Outcome, Payment, Proposal, Refund, RefundStatus
 from domain.money import Money
@@ -59,7 +60,9 @@ def test_our_own_refund_is_found_first(status: str) -> None:
     """A crash between refund and record leads to verifying, whatever else has changed."""
     ours = refund("re_1", 42_000, status, key=f"{SCOPE}refund.r1")
     facts = case(
-        payment=payment(ours, disputed=True), approval_refusals=(Refusal.NO_RIGHT,), order=None
+        payment=payment(ours, disputed=True),
+        standings=(Standing(refusal=Refusal.NO_RIGHT),),
+        order=None,
     )
     assert recheck_after(facts) == Ours(refund=ours)
 
@@ -217,9 +220,9 @@ def test_another_request_of_ours_counts_as_somebody_else() -> None:
 
 def test_a_lost_right_means_waiting_again_and_no_round() -> None:
     """The proposal still stands; another approver is needed. New refunds come first."""
-    lost = (Refusal.OVER_LIMIT, Refusal.NOT_ACTIVE)
-    assert recheck_after(case(approval_refusals=lost)) == RightLost(refusals=lost)
-    both = recheck_after(case(refund("re_1", 1), approval_refusals=lost))
+    lost = (Standing(refusal=Refusal.OVER_LIMIT), Standing())
+    assert recheck_after(case(standings=lost)) == RightLost(standings=lost)
+    both = recheck_after(case(refund("re_1", 1), standings=lost))
     assert isinstance(both, Changed)
 
 

@@ -23,6 +23,7 @@ from activities.interfaces import (
     ToolsQuery,
 )
 from domain.agent import ModelAnswer, ModelRequest, ToolCall, ToolResult, Turn
+from domain.approvals import Standing
 from domain.instants import Instant
 from domain.mail import MailFacts, MailOrder, MailPurpose, MailReceipt, MailState
 from domain.models import Approver, Contact, Frozen, Outcome, PublicKey, Stage, TokenUsage
@@ -78,7 +79,7 @@ SAMPLES: list[Frozen] = [
         approvers=(APPROVER,),
         directors=(APPROVER,),
         requester_refusal=Refusal.NOT_ACTIVE,
-        approval_refusals=(Refusal.OVER_LIMIT,),
+        standings=(Standing(refusal=Refusal.OVER_LIMIT, director=True),),
     ),
     CaseQuery(environment="local", request=request(), proposal=proposal(), approvals=("a.b.c",)),
     ModelRequest(
@@ -106,7 +107,7 @@ SAMPLES: list[Frozen] = [
         customer=CUSTOMER,
         received_at=NOW,
     ),
-    StatementVerdict(refusal=None, person=MARIA),
+    StatementVerdict(refusal=None, person=MARIA, director=True, checked="key m.1"),
     RefundOrder(
         environment="local",
         key=idempotency_key(SCOPE, "refund.r1"),

@@ -71,10 +71,6 @@ ENDS: dict[str, tuple[str, str | None, Act, Outcome, Reason, dict[str, int]]] = 
         "8897", None, _nothing, Outcome.ALREADY_REFUNDED, Reason.REFUNDED_BEFORE,
         {"already_refunded": 1, "notice.requester": 1},
     ),
-    "more than one manager may approve": (
-        "8892", None, _nothing, Outcome.NEEDS_HUMAN, Reason.NEEDS_TWO_APPROVERS,
-        {"delayed": 1, "alert.needs_human": 1},
-    ),
     "a person says no": (
         "8890", None, _reject, Outcome.REJECTED, Reason.REJECTED_BY_APPROVER,
         {"under_review": 1, "approval_request.r1": 1, "rejected": 1, "notice.requester": 1},

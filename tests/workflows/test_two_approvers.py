@@ -1,0 +1,131 @@
+"""Above $1,000.00: two different people, one of them a finance director (P2, issue 4)."""
+
+from typing import Any
+
+from domain.models import Outcome, Stage
+from domain.outcomes import Reason
+from domain.trail import Refusal
+from tests.signing import GRACE, MARIA, TOM
+from tests.world import World
+
+DESK = "8892"
+PRICE = (185_000, "succeeded")
+
+
+async def change(world: World, address: str, **changes: Any) -> None:
+    """Change somebody in the staff directory."""
+    await world.control(f"staff/{address}", changes)
+
+
+async def test_a_manager_and_a_director_approve_and_it_is_paid_once(world: World) -> None:
+    """P1, P2: one approval pays nothing; the second one does, and the trail names both."""
+    run = await world.start(DESK)
+    first = await run.approve(by=MARIA)
+    status = await run.status()
+    assert first.what == "approved"
+    assert (status.stage, status.waits_for) == (Stage.AWAITING_APPROVAL, "a finance director")
+    assert await world.refunds(DESK) == []
+
+    assert (await run.approve(by=GRACE)).what == "approved"
+    ended = await run.result()
+    assert ended.outcome is Outcome.REFUNDED
+    assert [e.who for e in ended.trail if e.what == "approved"] == [MARIA, GRACE]
+    assert await world.refunds(DESK) == [PRICE]
+
+
+async def test_two_managers_are_no_pair(world: World) -> None:
+    """P2: with limits for all of it, the second manager is refused and a director still can."""
+    limit = [{"amount_minor": 1_000_000, "currency": "USD"}]
+    await change(world, MARIA, limits=limit)
+    await change(world, TOM, limits=limit)
+    run = await world.start(DESK)
+    await run.approve(by=MARIA)
+    assert (await run.approve(by=TOM)).refusal is Refusal.NEEDS_DIRECTOR
+    assert await world.refunds(DESK) == []
+    assert (await run.approve(by=GRACE)).what == "approved"
+    assert (await run.result()).outcome is Outcome.REFUNDED
+
+
+async def test_one_person_is_not_two(world: World) -> None:
+    """P2: a director's second yes, with another id, adds nothing."""
+    run = await world.start(DESK)
+    await run.approve(by=GRACE)
+    again = await run.approve(by=GRACE, iss="Grace.Lin@Northwind.Example")
+    assert again.refusal is Refusal.ALREADY_DECIDED
+    assert (await run.status()).waits_for == "one more person"
+    assert (await run.approve(by=TOM)).refusal is Refusal.OVER_LIMIT
+    assert (await run.approve(by=MARIA)).what == "approved"
+    assert (await run.result()).outcome is Outcome.REFUNDED
+
+
+async def test_one_no_ends_it_after_a_yes(world: World) -> None:
+    """A rejection by whoever may decide counts more than one approval of two."""
+    run = await world.start(DESK)
+    await run.approve(by=GRACE)
+    await run.approve(verdict="reject", by=TOM)
+    ended = await run.result()
+    assert (ended.outcome, ended.reason) == (Outcome.REJECTED, Reason.REJECTED_BY_APPROVER)
+    assert await world.refunds(DESK) == []
+
+
+async def test_only_those_are_reminded_whose_approval_is_missing(world: World) -> None:
+    """After a manager's yes the reminder goes to the director alone, and says who approved."""
+    run = await world.start(DESK)
+    await run.approve(by=MARIA)
+    await run.move_on(hours=25)
+    await run.until(
+        lambda s: any(e.what == "mail_sent" and "reminder" in e.detail for e in s.trail)
+    )
+    asked, reminded = await world.mail("approval_request.r1"), await world.mail("reminder.r1")
+    assert sorted(asked["to"]) == [GRACE, MARIA]
+    assert reminded["to"] == [GRACE]
+    assert "Approved so far by: Maria Silva" in reminded["text"]
+    assert "Needed: a finance director" in reminded["text"]
+
+
+async def test_a_director_who_lost_the_limit_is_asked_for_again_and_the_manager_is_not(
+    world: World,
+) -> None:
+    """R13: the manager's approval stays; the director's place is free under the same deadline."""
+    run = await world.start(DESK)
+    await run.approve(by=GRACE)
+    deadline = (await run.status()).deadline
+    million = [{"amount_minor": 1_000_000, "currency": "USD"}]
+    await change(world, TOM, roles=["finance_director"], limits=million)
+    await change(world, GRACE, limits=[{"amount_minor": 100_000, "currency": "USD"}])
+    await run.approve(by=MARIA)
+    status = await run.until(lambda s: "approval_lost" in [e.what for e in s.trail])
+    await run.until(lambda s: [e.detail for e in s.trail].count("approval_request") == 2)
+
+    assert (status.stage, status.waits_for) == (Stage.AWAITING_APPROVAL, "a finance director")
+    assert [person.address for person in status.approved_by] == [MARIA]
+    assert status.deadline == deadline
+    assert await world.refunds(DESK) == []
+    asked = await world.mail("approver_lost.1.r1")
+    assert asked["to"] == [TOM]
+    assert "Grace Lin (needs_director)" in asked["text"]
+    assert (await run.approve(by=TOM)).what == "approved"
+    assert (await run.result()).outcome is Outcome.REFUNDED
+    assert await world.refunds(DESK) == [PRICE]
+
+
+async def test_where_no_pair_can_be_made_a_person_hears_at_once(world: World) -> None:
+    """P4: without a director whose limit reaches, nobody is asked in vain for a week."""
+    await change(world, GRACE, limits=[{"amount_minor": 184_999, "currency": "USD"}])
+    ended = await (await world.start(DESK)).result()
+    assert (ended.outcome, ended.reason) == (Outcome.NEEDS_HUMAN, Reason.NOBODY_MAY_APPROVE)
+    mails = await world.mails()
+    assert (mails["alert.needs_human"], mails["delayed"], mails["approval_request.r1"]) == (1, 1, 0)
+
+
+async def test_earlier_refunds_lift_a_small_amount_into_the_tier_of_two(world: World) -> None:
+    """P2: after $950.00 by hand, $100.00 more is a matter for two."""
+    await world.control(
+        "hand_refund", {"payment": f"pi_{DESK}", "amount_minor": 95_000, "status": "succeeded"}
+    )
+    run = await world.start(DESK, amount="100.00")
+    proposal = await run.waiting()
+    assert (proposal.approvals_needed, proposal.director_needed) == (2, True)
+    await run.approve(by=MARIA)
+    assert (await run.approve(by=GRACE)).what == "approved"
+    assert (await run.result()).outcome is Outcome.REFUNDED
