@@ -17,7 +17,7 @@ from babel.numbers import parse_pattern
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from domain.mail import MailFacts, MailOrder, MailPurpose
+from domain.mail import TO_STAFF, MailFacts, MailOrder, MailPurpose
 from domain.money import Money, exponent
 
 LETTER_LIMIT = 2_000
@@ -45,16 +45,6 @@ SUBJECTS = {
     MailPurpose.STAFF_NOTICE: "Refund for order {order_id}: {outcome}",
     MailPurpose.ALERT: "Needs attention: refund for order {order_id}",
 }
-
-TO_STAFF = frozenset(
-    {
-        MailPurpose.APPROVAL_REQUEST,
-        MailPurpose.REMINDER,
-        MailPurpose.ESCALATION,
-        MailPurpose.STAFF_NOTICE,
-        MailPurpose.ALERT,
-    }
-)
 
 
 @dataclass(frozen=True)

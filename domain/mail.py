@@ -26,6 +26,17 @@ class MailPurpose(StrEnum):
     ALERT = "alert"
 
 
+TO_STAFF = frozenset(
+    {
+        MailPurpose.APPROVAL_REQUEST,
+        MailPurpose.REMINDER,
+        MailPurpose.ESCALATION,
+        MailPurpose.STAFF_NOTICE,
+        MailPurpose.ALERT,
+    }
+)
+
+
 class MailFacts(Frozen):
     """All that a template may use. Text of customers and models in it is data, never markup."""
 

@@ -282,22 +282,6 @@ class TokenUsage(Frozen):
         )
 
 
-class RefundRequest(Frozen):
-    """What starts a run: a customer's letter about an order, handed in by a member of staff."""
-
-    environment: Identifier
-    order_id: Identifier
-    request_id: Identifier
-    message: Annotated[str, StringConstraints(min_length=1, max_length=MESSAGE_LIMIT)]
-    amount: Annotated[str, StringConstraints(max_length=40)] | None = None
-    """As typed, such as `420.00`; None asks for all that is left of the payment."""
-    requester: Address
-    statement: Annotated[str, StringConstraints(max_length=4_096)]
-    """The requester's signed statement over all of the above (`domain.statements`)."""
-    search_attributes: bool = True
-    """False where the server does not know them: an upsert would then fail its task for ever."""
-
-
 class Proposal(Frozen):
     """Exactly what would be paid, and what an approval binds itself to."""
 
@@ -328,3 +312,39 @@ class Proposal(Frozen):
     def limit_needed(self) -> Money:
         """What the limit of everybody who approves this must reach."""
         return self.each_up_to or self.total
+
+
+class Resumed(Frozen):
+    """What `refund retry` takes over from the last run of a request, which needed a person.
+
+    Nothing in it gives a right: decisions are judged again, and the proposal is made from the
+    facts of now.
+    """
+
+    retry: int = Field(ge=1, le=1_000)
+    """How often this request was retried, this time included. Part of the keys of mails to staff:
+    they are asked and told again, while a customer hears each thing once."""
+    proposal: Proposal | None = None
+    """The last proposal. Where nothing has changed it is made again, with its id and its key."""
+    decisions: Annotated[
+        tuple[Annotated[str, StringConstraints(max_length=4_096)], ...], Field(max_length=10)
+    ] = ()
+    """The signed approvals that counted on that proposal."""
+
+
+class RefundRequest(Frozen):
+    """What starts a run: a customer's letter about an order, handed in by a member of staff."""
+
+    environment: Identifier
+    order_id: Identifier
+    request_id: Identifier
+    message: Annotated[str, StringConstraints(min_length=1, max_length=MESSAGE_LIMIT)]
+    amount: Annotated[str, StringConstraints(max_length=40)] | None = None
+    """As typed, such as `420.00`; None asks for all that is left of the payment."""
+    requester: Address
+    statement: Annotated[str, StringConstraints(max_length=4_096)]
+    """The requester's signed statement over all of the above (`domain.statements`)."""
+    search_attributes: bool = True
+    """False where the server does not know them: an upsert would then fail its task for ever."""
+    resumes: Resumed | None = None
+    """Set by `refund retry` alone."""

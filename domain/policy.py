@@ -154,6 +154,23 @@ def propose(
     return proposal.model_copy(update={"proposal_id": proposal_digest(request, proposal)})
 
 
+def propose_first(
+    request: RefundRequest, case: Case, claim: Claim, assessment: Assessment | None
+) -> Proposal | Close:
+    """The first proposal of a run: round 1, or where a retried request left off.
+
+    The same world makes the same proposal again, so that its approvals and its key still fit;
+    another one makes the next round.
+    """
+    last = request.resumes.proposal if request.resumes is not None else None
+    if last is None:
+        return propose(request, case, claim, assessment, round_number=1)
+    again = propose(request, case, claim, assessment, last.round)
+    if isinstance(again, Close) or again.proposal_id == last.proposal_id:
+        return again
+    return propose(request, case, claim, assessment, last.round + 1)
+
+
 def _why_a_person(
     order: Order, total_minor: int, currency: str, policy: Policy, assessment: Assessment | None
 ) -> tuple[str, ...]:

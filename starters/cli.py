@@ -249,6 +249,19 @@ def withdraw(
     _do(run_withdraw(_settings(), _saying(run, person, comment, print_only, wait_seconds, as_json)))
 
 
+@app.command(epilog="Example: refund retry 8890 --wait")
+def retry(
+    run: Run,
+    wait: Annotated[bool, typer.Option("--wait", help="Follow the run to its end.")] = False,
+    wait_seconds: WaitSeconds = 30.0,
+    as_json: Json = False,
+) -> None:
+    """Go on with a request that ended with a person: same request, same keys, paid once."""
+    from starters.retry import retry as run_retry
+
+    _do(run_retry(_settings(), run, wait=wait, wait_seconds=wait_seconds, as_json=as_json))
+
+
 @app.command(epilog="Example: refund history 8890 -o refund-8890.json")
 def history(
     run: Run,

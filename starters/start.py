@@ -5,15 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from temporalio.client import Client
-from temporalio.common import (
-    SearchAttributeKey,
-    SearchAttributePair,
-    TypedSearchAttributes,
-    WorkflowIDConflictPolicy,
-    WorkflowIDReusePolicy,
-)
 from temporalio.exceptions import WorkflowAlreadyStartedError
-from temporalio.service import RPCError, RPCStatusCode
 
 from domain import names
 from domain.models import RefundRequest, Stage
@@ -23,11 +15,9 @@ from starters import runs, screen
 from starters.connect import RPC_TIMEOUT, connect_by
 from starters.draft import Wanted, check
 from starters.errors import CommandError, Exit
+from starters.launch import launch
 from starters.statements import Signer
 from workers.settings import Settings
-
-# The server refuses larger details; the whole letter is in the run's input.
-_LETTER_IN_DETAILS = 1_500
 
 _NOT_REFUNDABLE_LIKE_THIS = MISTAKES_OF_THE_REQUESTER | {Reason.REQUEST_NOT_AUTHENTIC}
 
@@ -60,6 +50,17 @@ async def start(
     )
     if not as_json:
         _say_begun(begun)
+    await follow(client, begun, wait=wait, wait_seconds=wait_seconds, as_json=as_json)
+
+
+async def follow(
+    client: Client, begun: Begun, *, wait: bool, wait_seconds: float, as_json: bool
+) -> None:
+    """See that a run takes its request up, or with `wait` how it ends, and print that.
+
+    Raises:
+        CommandError: not taken up in time, refused, or ended from outside.
+    """
     try:
         status = await _until_taken_up(client, begun.found, wait_seconds)
         if wait and status.stage is not Stage.CLOSED:
@@ -68,7 +69,7 @@ async def start(
         order_id = begun.found.order_id
         screen.hint(
             f"{begun.found.workflow_id} goes on without this command; see `refund show {order_id}`,"
-            f" or stop it: `refund withdraw {order_id} --as {draft.requester}`"
+            f" or stop it: `refund withdraw {order_id} --as ADDRESS`"
         )
         raise
     if as_json:
@@ -198,7 +199,7 @@ async def begin(
         if done is not None:
             return Begun(done, new=False)
     try:
-        await _start(client, signer, draft)
+        await launch(client, draft.model_copy(update={"statement": signer.request(draft)}))
     except WorkflowAlreadyStartedError:
         running = await runs.find(client, names.workflow_id(draft.order_id))
         if running is None or not running.is_open:
@@ -239,63 +240,3 @@ async def _completed_before(
         if (await run.memo()).get(names.MEMO_REQUEST_ID) == draft.request_id:
             return await runs.find(client, workflow_id, run.run_id)
     return None
-
-
-async def _start(client: Client, signer: Signer, draft: RefundRequest) -> None:
-    try:
-        await _send_start(client, signer, draft, search_attributes=True)
-    except RPCError as error:
-        if error.status is not RPCStatusCode.INVALID_ARGUMENT:
-            raise
-        if "search attribute" not in error.message:
-            raise
-        screen.hint(
-            f"Note: {error.message}; the run starts without search attributes, so `refund list` "
-            "and the Web UI tell less of it. `refund doctor` says how to register them."
-        )
-        await _send_start(client, signer, draft, search_attributes=False)
-
-
-async def _send_start(
-    client: Client, signer: Signer, draft: RefundRequest, *, search_attributes: bool
-) -> None:
-    request = draft.model_copy(
-        update={"statement": signer.request(draft), "search_attributes": search_attributes}
-    )
-    stage = SearchAttributeKey.for_keyword(names.ATTRIBUTE_STAGE)
-    await client.start_workflow(
-        names.REFUND_WORKFLOW,
-        args=[request],
-        id=names.workflow_id(request.order_id),
-        task_queue=names.TASK_QUEUE,
-        result_type=RunStatus,
-        id_reuse_policy=WorkflowIDReusePolicy.ALLOW_DUPLICATE,
-        id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
-        memo={names.MEMO_REQUEST_ID: request.request_id},
-        search_attributes=(
-            TypedSearchAttributes([SearchAttributePair(stage, Stage.INVESTIGATING.value)])
-            if search_attributes
-            else TypedSearchAttributes.empty
-        ),
-        static_summary=f"Refund of order {request.order_id}",
-        static_details=_details(request),
-        rpc_timeout=RPC_TIMEOUT,
-    )
-
-
-def _details(request: RefundRequest) -> str:
-    """Markdown for the Web UI. The letter is indented, which makes it code: nothing in it acts."""
-    letter = request.message[:_LETTER_IN_DETAILS]
-    more = "…" if len(request.message) > _LETTER_IN_DETAILS else ""
-    rows = [
-        f"Refund of order **{request.order_id}**, {request.amount or 'all that is left'}",
-        "",
-        f"- request id: `{request.request_id}`",
-        f"- handed in by: {request.requester}",
-        f"- environment: `{request.environment}`",
-        "",
-        "The customer wrote:",
-        "",
-        *(f"    {line}" for line in screen.plain(letter + more).splitlines()),
-    ]
-    return "\n".join(rows)

@@ -20,7 +20,7 @@ with workflow.unsafe.imports_passed_through():
     from activities.interfaces import StatementCheck, StatementVerdict
     from domain.approvals import Approval, refuse_beside
     from domain.decisions import refuse_decision, refuse_withdrawal
-    from domain.models import Outcome, Stage
+    from domain.models import Outcome, Resumed, Stage
     from domain.names import SIGNAL_DECIDE, SIGNAL_WITHDRAW
     from domain.outcomes import Close, Reason
     from domain.people import same_person
@@ -75,6 +75,12 @@ class Clerk:
     def idle(self) -> bool:
         """Whether every message that has arrived has its answer."""
         return not self._waiting and self._at_hand is None
+
+    def take_over(self, resumed: Resumed | None) -> None:
+        """Judge what counted in the run that is retried, once there is a proposal: as of now."""
+        for token in resumed.decisions if resumed is not None else ():
+            payload = workflow.payload_converter().to_payload(SignedStatement(token=token))
+            self._early.append(Message(SIGNAL_DECIDE, [RawValue(payload)]))
 
     def look_again(self) -> None:
         """There is a proposal now: judge what came too early, before what came later."""

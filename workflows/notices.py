@@ -3,7 +3,7 @@
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from domain.mail import MailFacts, MailOrder, MailPurpose
+    from domain.mail import TO_STAFF, MailFacts, MailOrder, MailPurpose
     from domain.models import Contact, Outcome
     from domain.names import workflow_id
     from domain.outcomes import MISTAKES_OF_THE_REQUESTER, Close, Reason
@@ -111,6 +111,10 @@ def _mail(
 ) -> list[MailOrder]:
     if not to and purpose is not MailPurpose.ALERT:
         return []
+    resumed = state.request.resumes
+    if resumed is not None and purpose in TO_STAFF:
+        # Staff hear of each retry; a customer hears each thing once.
+        name = f"{name}.retry{resumed.retry}"
     return [
         MailOrder(
             environment=state.request.environment,

@@ -21,7 +21,7 @@ with workflow.unsafe.imports_passed_through():
     from domain.models import Outcome, Proposal, RefundRequest, Stage
     from domain.names import QUERY_STATUS, REFUND_WORKFLOW, workflow_id
     from domain.outcomes import Close, Reason
-    from domain.policy import propose, take_up
+    from domain.policy import propose, propose_first, take_up
     from domain.recheck import Changed, Clear, RightLost
     from domain.trail import RunStatus
 
@@ -92,7 +92,9 @@ class RefundWorkflow:
 
     async def _story(self, state: RunState) -> Close:
         request = state.request
-        state.note("asked", f"request {request.request_id}", who=request.requester)
+        again = f", retry {request.resumes.retry}" if request.resumes is not None else ""
+        state.note("asked", f"request {request.request_id}{again}", who=request.requester)
+        self._clerk.take_over(request.resumes)
         step = await self._unless_withdrawn(state, self._until_proposal(state))
         while not isinstance(step, Close):
             if isinstance(step, Ours):
@@ -118,7 +120,7 @@ class RefundWorkflow:
         state.claim = claim
         state.note("accepted", f"{claim.amount} of order {state.request.order_id}")
         state.assessment = await investigate(state, case.policy)
-        return propose(state.request, case, claim, state.assessment, round_number=1)
+        return propose_first(state.request, case, claim, state.assessment)
 
     async def _one_round(self, state: RunState, proposal: Proposal) -> Close | Ours | Proposal:
         """Steps 3 to 6 for one proposal; a changed world makes another one."""
@@ -180,13 +182,13 @@ class RefundWorkflow:
         state.claim = changed.claim
         state.changed = changed.what
         state.note("changed", changed.what)
-        round_number = state.proposal.round + 1
-        if round_number > state.case.policy.max_rounds:
-            words = f"The order changed in each of {state.proposal.round} rounds: {changed.what}."
+        if state.rounds >= state.case.policy.max_rounds:
+            words = f"The order changed in each of {state.rounds} rounds: {changed.what}."
             return Close(
                 outcome=Outcome.NEEDS_HUMAN, reason=Reason.TOO_MANY_ROUNDS, explanation=words
             )
-        return propose(state.request, state.case, changed.claim, state.assessment, round_number)
+        next_round = state.proposal.round + 1
+        return propose(state.request, state.case, changed.claim, state.assessment, next_round)
 
     async def _read_facts(self, state: RunState) -> Case | None:
         query = CaseQuery(environment=state.request.environment, request=state.request)

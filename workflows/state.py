@@ -57,6 +57,8 @@ class RunState:
     claim: Claim | None = None
     assessment: Assessment | None = None
     proposal: Proposal | None = None
+    rounds: int = 0
+    """How many proposals this run has made."""
     changed: str = ""
     deadline: datetime | None = None
     approvals: list[Approval] = field(default_factory=list)
@@ -138,6 +140,7 @@ class RunState:
     def begin_round(self, proposal: Proposal, deadline: datetime) -> None:
         """A new proposal: nothing that was said about an older one carries over."""
         self.proposal = proposal
+        self.rounds += 1
         self.deadline = deadline
         self.approvals.clear()
         self.rejection = None

@@ -10,9 +10,9 @@ from pydantic import SecretStr
 
 from activities.ledger import EntryState, Ledger
 from activities.mail import ATTEMPT, KEY_HEADER, Mailer
-from activities.mail_text import SUBJECTS, TO_STAFF, MailWriter, money_text, one_line, quoted
+from activities.mail_text import SUBJECTS, MailWriter, money_text, one_line, quoted
 from domain.errors import Misconfigured, NotNow, OutsideError, Unreachable
-from domain.mail import MailFacts, MailOrder, MailPurpose, MailReceipt, MailState
+from domain.mail import TO_STAFF, MailFacts, MailOrder, MailPurpose, MailReceipt, MailState
 from domain.models import Contact
 from domain.money import Money
 from tests.activities.support import MovableClock, proposal, usd
