@@ -88,7 +88,7 @@ def _people_of(
     """Everybody with this role who is neither requester nor customer."""
     involved = [query.request.requester, *([order.customer.email] if order is not None else [])]
     return tuple(
-        Approver(name=person.name, address=person.address, limits=person.limits)
+        Approver(**contact(person).model_dump(), limits=person.limits)
         for person in people.people
         if person.active
         and role in person.roles

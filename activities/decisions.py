@@ -69,7 +69,7 @@ class Decisions(StatementActivities):
 
 def contact(person: Person) -> Contact:
     """Whom to write to when this person is meant."""
-    return Contact(name=person.name, address=person.address)
+    return Contact(name=person.name, address=person.address, time_zone=person.time_zone)
 
 
 def refuse_signature(

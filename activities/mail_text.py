@@ -7,9 +7,11 @@ bounded; in HTML everything is escaped.
 
 import shlex
 import unicodedata
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from babel import Locale, UnknownLocaleError
 from babel.dates import format_date
@@ -18,6 +20,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from domain.mail import TO_STAFF, MailFacts, MailOrder, MailPurpose
+from domain.models import UTC_ZONE, Contact
 from domain.money import Money, exponent
 
 LETTER_LIMIT = 2_000
@@ -138,7 +141,7 @@ def _names(order: MailOrder) -> dict[str, Any]:
         "amount": money_text(facts.amount, locale) if facts.amount else "",
         "approved_by": one_line(", ".join(facts.approved_by)),
         "waits_for": one_line(facts.waits_for),
-        "deadline": _instant(facts.deadline),
+        "deadline": _deadline(facts.deadline, order.to),
         "requester": one_line(facts.requester),
         "letter": quoted(facts.letter, LETTER_LIMIT),
         "letter_cut": len(facts.letter) >= LETTER_LIMIT,
@@ -210,5 +213,22 @@ def _date(instant: datetime, locale: str) -> str:
     return written
 
 
-def _instant(instant: datetime | None) -> str:
-    return f"{instant.astimezone(UTC):%A, %d %B %Y, %H:%M} UTC" if instant else ""
+def _deadline(deadline: datetime | None, readers: Sequence[Contact]) -> str:
+    """A deadline in the time zone of each reader, and in UTC for whoever is elsewhere."""
+    if deadline is None:
+        return ""
+    zones = dict.fromkeys(reader.time_zone for reader in readers)
+    there = [_in_zone(deadline, zone) for zone in zones if _zone(zone) not in (None, UTC)]
+    return "; ".join([*there, f"{deadline.astimezone(UTC):%A, %d %B %Y, %H:%M} UTC"])
+
+
+def _in_zone(instant: datetime, name: str) -> str:
+    return f"{instant.astimezone(_zone(name)):%A, %d %B %Y, %H:%M} in {name.replace('_', ' ')}"
+
+
+def _zone(name: str) -> tzinfo | None:
+    """The time zone of this name; None where the database does not have it."""
+    try:
+        return UTC if name == UTC_ZONE else ZoneInfo(name)
+    except (ValueError, OSError, ZoneInfoNotFoundError):
+        return None

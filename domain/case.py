@@ -101,4 +101,4 @@ class Case(Frozen):
 
 def _able(people: tuple[Approver, ...], amount: Money) -> tuple[Contact, ...]:
     able = (person for person in people if covers(person.limits, amount))
-    return tuple(Contact(name=person.name, address=person.address) for person in able)
+    return tuple(Contact.model_validate(person.model_dump()) for person in able)

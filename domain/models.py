@@ -33,6 +33,9 @@ Address = Annotated[
     str, StringConstraints(min_length=3, max_length=254, pattern=r"^[^@\s]+@[^@\s]+$")
 ]
 
+UTC_ZONE = "UTC"
+TimeZone = Annotated[str, StringConstraints(max_length=64)]
+
 # A letter longer than this is no letter; the history and the model's prompt must hold it.
 MESSAGE_LIMIT = 20_000
 
@@ -185,6 +188,8 @@ class Person(Frozen):
     limits: tuple[Money, ...] = ()
     """What one approval of theirs may cover, per currency; none means nothing."""
     active: bool = True
+    time_zone: TimeZone = UTC_ZONE
+    """Where they read their mail."""
     keys: tuple[PublicKey, ...] = ()
 
 
@@ -193,6 +198,8 @@ class Contact(Frozen):
 
     name: str
     address: str
+    time_zone: str = UTC_ZONE
+    """A name of the IANA time zone database: deadlines are told in it."""
 
 
 class Approver(Contact):

@@ -74,6 +74,7 @@ class Person(Document):
     roles: list[Literal["support", "manager", "finance_director"]]
     limits: list[Money]
     active: bool
+    time_zone: str = "UTC"
     keys: list[Key]
 
 

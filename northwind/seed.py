@@ -66,6 +66,7 @@ class Hire:
     role: str
     limits: tuple[tuple[str, int], ...] = ()
     has_left: bool = False
+    time_zone: str = "Europe/Lisbon"
 
 
 STAFF = (
@@ -76,12 +77,19 @@ STAFF = (
         "manager",
         (("USD", 100_000), ("EUR", 100_000), ("JPY", 150_000)),
     ),
-    Hire("tom.becker@northwind.example", "Tom Becker", "manager", (("USD", 50_000),)),
+    Hire(
+        "tom.becker@northwind.example",
+        "Tom Becker",
+        "manager",
+        (("USD", 50_000),),
+        time_zone="Europe/Berlin",
+    ),
     Hire(
         "grace.lin@northwind.example",
         "Grace Lin",
         "finance_director",
         (("USD", 5_000_000), ("EUR", 5_000_000), ("JPY", 7_500_000), ("KWD", 1_500_000)),
+        time_zone="America/New_York",
     ),
     Hire(
         "victor.hale@northwind.example",
@@ -178,6 +186,7 @@ def seed_person(hire: Hire, keys: Path, now: datetime) -> Person:
                 {"amount_minor": minor, "currency": currency} for currency, minor in hire.limits
             ],
             "active": not hire.has_left,
+            "time_zone": hire.time_zone,
             "keys": [
                 Key(
                     kid=f"{hire.address.partition('@')[0]}.1",

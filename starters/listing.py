@@ -168,7 +168,7 @@ def _print(rows: list[Row]) -> None:
             screen.words(_how(row)),
             row.money(),
             row.waits_for,
-            screen.instant(open_deadline),
+            screen.deadline(open_deadline),
             screen.instant(row.started_at),
         )
     screen.show(table)

@@ -114,6 +114,11 @@ def instant(value: datetime | None) -> str:
     return f"{value.astimezone():%Y-%m-%d %H:%M:%S}" if value is not None else ""
 
 
+def deadline(value: datetime | None) -> str:
+    """A deadline in the reader's own time zone, which it names."""
+    return f"{value.astimezone():%a %Y-%m-%d %H:%M %Z}" if value is not None else ""
+
+
 def words(name: str) -> str:
     """A stable word such as `awaiting_approval`, for reading."""
     return name.replace("_", " ")

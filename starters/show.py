@@ -157,9 +157,9 @@ def _rows(view: View) -> list[tuple[str, str]]:
         missing = f"; still needed: {status.waits_for}" if status.waits_for else ""
         rows.append(("approved by", f"{people}{missing}"))
     if status is not None and found.is_open:
-        rows.append(("decide until", screen.instant(status.deadline)))
+        rows.append(("decide until", screen.deadline(status.deadline)))
     elif status is None and isinstance(deadline := _deadline(view), datetime):
-        rows.append(("decide until", screen.instant(deadline)))
+        rows.append(("decide until", screen.deadline(deadline)))
     if status is not None and status.refund is not None:
         refund = status.refund
         rows.append(("refund", f"{screen.money(refund.amount)}, {refund.id}, {refund.status}"))

@@ -138,7 +138,7 @@ def _teller(found: runs.Found) -> Callable[[RunStatus], None]:
         if status.stage is Stage.AWAITING_APPROVAL and not has_asked:
             has_asked = True
             screen.say(
-                f"It waits for {status.waits_for}, until {screen.instant(status.deadline)}: "
+                f"It waits for {status.waits_for}, until {screen.deadline(status.deadline)}: "
                 f"`refund approve {found.order_id} --as ADDRESS` in another terminal, or `reject`"
             )
 

@@ -35,6 +35,7 @@ RUNBOOK = ROOT / "docs" / "runbook.md"
 ENDS = {
     "8890": "refunded",
     "8891": "refunded",
+    "8892": "refunded",
     "8893": "withdrawn",
     "8896": "refunded",
     "8899": "rejected",

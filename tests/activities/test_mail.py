@@ -1,6 +1,7 @@
 """Mails: one for each key, as it was first written, and nothing foreign in the wrong place (P3)."""
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -241,6 +242,22 @@ async def test_approvers_are_told_all_they_need(mailer: Mailer, http: httpx.Asyn
         f"refund reject 8890 --as {TOM}",
     ):
         assert needed in text
+
+
+def test_a_deadline_is_told_in_the_readers_time_zones() -> None:
+    """Each zone once, UTC for everybody; one that nobody knows is left out (issue 4)."""
+    zones = ("Europe/Berlin", "America/New_York", "Europe/Berlin", "Mars/Olympus", "UTC")
+    to = tuple(Contact(name="x", address=MARIA, time_zone=zone) for zone in zones)
+    deadline = datetime(2026, 12, 7, 2, 30, tzinfo=UTC)
+    told = MailWriter().write(
+        mail(MailPurpose.APPROVAL_REQUEST, to=to, facts=facts(deadline=deadline))
+    )
+    [line] = [line for line in told.plain.splitlines() if line.startswith("Decide by: ")]
+    assert line.removeprefix("Decide by: ").split("; ") == [
+        "Monday, 07 December 2026, 03:30 in Europe/Berlin",
+        "Sunday, 06 December 2026, 21:30 in America/New York",
+        "Monday, 07 December 2026, 02:30 UTC",
+    ]
 
 
 INTERNAL = "internal: Maria said no, re_123 of pi_8890"

@@ -25,6 +25,7 @@ COMMANDS = [
     "approve",
     "reject",
     "withdraw",
+    "retry",
     "history",
 ]
 
