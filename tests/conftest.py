@@ -1,4 +1,4 @@
-"""One Temporal server for the whole suite, and a new world around it for each test.
+"""One Temporal server for the whole suite, and a new world around it for each test of a whole run.
 
 Every scenario runs twice: as in production, and without the cache, where each workflow task replays
 all that came before it.
