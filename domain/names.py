@@ -75,6 +75,12 @@ def idempotency_key(scope: str, purpose: str) -> str:
     return f"{scope}{purpose}"
 
 
+def order_of_key(key: str) -> str | None:
+    """The order whose refund made a key, or None where the key is none of ours."""
+    parts = key.split("/")
+    return order_of_workflow(parts[1]) if len(parts) == 4 else None
+
+
 def purpose_of(key: str) -> str:
     """The last part of an idempotency key, such as `mail.under_review`."""
     return key.rpartition("/")[2]

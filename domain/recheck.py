@@ -8,6 +8,7 @@ from domain.approvals import Standing, stand
 from domain.case import Case, Ours
 from domain.models import Frozen, Outcome, Payment, Proposal, Refund
 from domain.money import Money
+from domain.names import order_of_key
 from domain.outcomes import Close, Reason
 from domain.policy import Claim, disputed
 
@@ -51,7 +52,7 @@ def recheck(
         words = f"More of {payment.id} is refunded than the provider has refunds to show for."
         return _to_a_person(Reason.REFUND_CONTRADICTORY, words)
     if by_others:
-        return _after_others(claim, payment)
+        return _after_others(claim, payment, proposal.order_id)
     if proposal.amount.amount_minor > payment.left.amount_minor:
         return _too_little_left(proposal.amount, payment)
     if not stand(proposal, case.standings):
@@ -59,30 +60,41 @@ def recheck(
     return Clear()
 
 
-def _after_others(claim: Claim, payment: Payment) -> Changed | Close:
+def _after_others(claim: Claim, payment: Payment, order_id: str) -> Changed | Close:
     """Others refunded while we waited: their money counts against the claim.
 
     What is left of the claim goes into the next round, so that refunds by hand add up over rounds.
+    A refund of another order that the same payment paid for takes money and covers nothing.
     """
     since_claim = _not_in(claim.known_refunds, payment)
-    listed = ", ".join(f"{r.amount} ({r.id}, {r.status})" for r in since_claim)
-    open_minor = claim.amount.amount_minor - _sum_minor(since_claim)
+    covering = [r for r in since_claim if _order_of(r) in (None, order_id)]
+    open_minor = claim.amount.amount_minor - _sum_minor(covering)
     if open_minor > 0:
         amount = claim.amount.with_minor(open_minor)
         if open_minor > payment.left.amount_minor:
             return _too_little_left(amount, payment)
         rest = Claim(amount=amount, known_refunds=tuple(r.id for r in payment.refunds))
-        return Changed(claim=rest, what=f"somebody else refunded {listed}")
-    if all(r.succeeded for r in since_claim):
-        words = f"Somebody else refunded {listed} while this request waited."
+        return Changed(claim=rest, what=f"somebody else refunded {_list(since_claim)}")
+    if all(r.succeeded for r in covering):
+        words = f"Somebody else refunded {_list(covering)} while this request waited."
         return Close(
             outcome=Outcome.ALREADY_REFUNDED,
             reason=Reason.REFUNDED_BY_HAND,
             explanation=words,
-            refund=since_claim[0] if len(since_claim) == 1 else None,
+            refund=covering[0] if len(covering) == 1 else None,
         )
+    listed = _list(covering)
     words = f"Somebody else's refund would cover the request and has not succeeded: {listed}."
     return _to_a_person(Reason.OTHER_REFUND_PENDING, words)
+
+
+def _order_of(refund: Refund) -> str | None:
+    """The order that our mark on a refund names; None on a refund by hand."""
+    return order_of_key(refund.key) if refund.key is not None else None
+
+
+def _list(refunds: list[Refund]) -> str:
+    return ", ".join(f"{r.amount} ({r.id}, {r.status})" for r in refunds)
 
 
 def _not_in(known: tuple[str, ...], payment: Payment) -> list[Refund]:

@@ -82,11 +82,15 @@ class PaymentChange(Body):
 
 
 class HandRefund(Body):
-    """A refund that a colleague makes in the provider's dashboard; without amount, all of it."""
+    """A refund that a colleague makes in the provider's dashboard; without amount, all of it.
+
+    A colleague may copy the metadata of another refund on it.
+    """
 
     payment: str
     amount_minor: Annotated[StrictInt, Field(gt=0)] | None = None
     status: Status = "succeeded"
+    metadata: dict[str, str] = {}
 
 
 class Refused(Exception):
@@ -206,7 +210,7 @@ class Control:
         asked = HandRefund.model_validate_json(await request.body())
         with self._systems.store.transaction() as db:
             payment, amount = payment_to_refund(
-                db, RefundRequest(asked.payment, None, asked.amount_minor, None, {})
+                db, RefundRequest(asked.payment, None, asked.amount_minor, None, asked.metadata)
             )
             return insert_refund(
                 db,
@@ -214,7 +218,7 @@ class Control:
                 amount,
                 asked.status,
                 reason="requested_by_customer",
-                metadata={},
+                metadata=asked.metadata,
                 now=self._systems.clock.now().timestamp(),
             )
 

@@ -11,6 +11,7 @@ from domain.names import (
     IDENTIFIER_PATTERN,
     idempotency_key,
     is_identifier,
+    order_of_key,
     order_of_workflow,
     purpose_of,
     request_scope,
@@ -77,6 +78,20 @@ def test_keys_are_spelled_as_documented() -> None:
     scope = request_scope("local", "8890", "r-1")
     assert scope == "local/refund-order-8890/r-1/"
     assert idempotency_key(scope, "refund.r1") == "local/refund-order-8890/r-1/refund.r1"
+
+
+@given(ids=st.tuples(IDENTIFIERS, IDENTIFIERS, IDENTIFIERS, IDENTIFIERS))
+def test_an_order_is_found_in_its_keys(ids: tuple[str, str, str, str]) -> None:
+    """By the mark on a refund, another order's is told from our own."""
+    assert order_of_key(idempotency_key(request_scope(*ids[:3]), ids[3])) == ids[1]
+
+
+@pytest.mark.parametrize(
+    "key", ["", "refund.r1", "local/refund-order-8890/r-1", "local/order-8890/r-1/refund.r1"]
+)
+def test_another_key_has_no_order(key: str) -> None:
+    """Whatever somebody writes into the provider's metadata is no order of ours."""
+    assert order_of_key(key) is None
 
 
 @given(

@@ -218,6 +218,20 @@ def test_another_request_of_ours_counts_as_somebody_else() -> None:
     assert_close(recheck_after(case(other)), Outcome.ALREADY_REFUNDED, Reason.REFUNDED_BY_HAND)
 
 
+@pytest.mark.parametrize(("other", "left"), [(10_000, True), (32_001, False)])
+def test_another_order_on_the_payment_takes_money_and_covers_nothing(
+    other: int, left: bool
+) -> None:
+    """One payment may pay for several orders: a refund of the other one is nothing to ours."""
+    of_other = refund("re_1", other, key="local/refund-order-8891/r-1/refund.r1")
+    result = recheck_after(case(of_other), "100.00")
+    if left:
+        assert isinstance(result, Changed)
+        assert result.claim == Claim(amount=usd(10_000), known_refunds=("re_1",))
+    else:
+        assert_close(result, Outcome.NEEDS_HUMAN, Reason.REFUND_CONTRADICTORY)
+
+
 def test_a_lost_right_means_waiting_again_and_no_round() -> None:
     """The proposal still stands; another approver is needed. New refunds come first."""
     lost = (Standing(refusal=Refusal.OVER_LIMIT), Standing())

@@ -45,6 +45,25 @@ async def test_a_colleagues_refund_has_no_metadata(
     assert (await payments.v1.charges.retrieve_async("ch_8890")).refunded
 
 
+async def test_a_colleague_may_copy_metadata(
+    payments: stripe.StripeClient, http: httpx.AsyncClient
+) -> None:
+    """The dashboard takes metadata, and the provider shows it as that of any refund."""
+    metadata = {"northwind_key": "local/refund-order-8890/req-1/refund.r1"}
+    body = {"payment": "pi_8890", "metadata": metadata}
+    made = (await http.post("/control/hand_refund", json=body)).json()
+    read = await payments.v1.refunds.retrieve_async(made["id"])
+    assert read.metadata is not None
+    assert read.metadata.to_dict() == metadata
+
+
+async def test_one_payment_may_pay_for_two_orders(http: httpx.AsyncClient) -> None:
+    """An order can be said to be paid by another order's payment."""
+    await http.post("/control/orders/8896", json={"payment": "pi_8899"})
+    shown = [(await http.get(f"/orders/{number}")).json() for number in ("8896", "8899")]
+    assert [order["payment"] for order in shown] == ["pi_8899", "pi_8899"]
+
+
 async def test_an_order_can_change(http: httpx.AsyncClient) -> None:
     """Only the named fields change."""
     before = (await http.get("/orders/8890")).json()

@@ -1,44 +1,15 @@
 """The worker as a process: it polls, drains, and says in one line why it cannot."""
 
-import asyncio
 import json
-import os
 import signal
-import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+from tests.worker_process import worker
 from tests.world import temporal_server
 from workers.process import CannotConnect, connect
-
-# Loading all libraries takes seconds on a busy machine.
-PATIENCE = 60.0
-
-
-@asynccontextmanager
-async def worker(**environment: str) -> AsyncIterator[asyncio.subprocess.Process]:
-    """A worker process; it is killed if it outlives the block."""
-    ours = ("NORTHWIND_", "TEMPORAL_", "STRIPE_", "OPENAI_")
-    rest = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "workers",
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        env={**rest, **environment},
-    )
-    try:
-        async with asyncio.timeout(PATIENCE):
-            yield process
-    finally:
-        if process.returncode is None:
-            process.kill()
-        await process.wait()
 
 
 async def test_a_worker_polls_and_drains(tmp_path: Path) -> None:
