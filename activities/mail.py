@@ -105,7 +105,10 @@ class Mailer(MailActivities):
             )
             detail = f"refused: {', '.join(delivery.refused)}" if delivery.refused else ""
             receipt = MailReceipt(
-                state=MailState.SENT, message_id=envelope.message_id, detail=detail[:300]
+                state=MailState.SENT,
+                message_id=envelope.message_id,
+                detail=detail[:300],
+                refused=delivery.refused,
             )
         except Refused as error:
             receipt = MailReceipt(

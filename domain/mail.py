@@ -86,3 +86,5 @@ class MailReceipt(Frozen):
     state: MailState
     message_id: str
     detail: str = ""
+    refused: tuple[str, ...] = ()
+    """Addresses that the server does not take, of a mail that it took for the others."""

@@ -270,7 +270,7 @@ async def check_history(run: Run) -> None:
     Without the cache every task of the run was a replay already.
     """
     history = await run.history()
-    failed = [e for e in history.events if e.event_type == _FAILED and not _is_reset(e)]
+    failed = [e for e in history.events if e.event_type == _FAILED and not _from_outside(e)]
     assert not failed, f"a workflow task of {run.handle.id} failed: {failed}"
     if not run.world.cached:
         return
@@ -278,9 +278,12 @@ async def check_history(run: Run) -> None:
     await replayer.replay_workflow(history)
 
 
-def _is_reset(event: HistoryEvent) -> bool:
-    cause = event.workflow_task_failed_event_attributes.cause
-    return cause == WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_RESET_WORKFLOW
+def _from_outside(event: HistoryEvent) -> bool:
+    """Whether somebody reset or terminated the run in the middle of the task."""
+    return event.workflow_task_failed_event_attributes.cause in (
+        WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_RESET_WORKFLOW,
+        WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_FORCE_CLOSE_COMMAND,
+    )
 
 
 def told(status: RunStatus) -> str:

@@ -6,6 +6,7 @@ from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
     from domain.mail import MailOrder, MailPurpose, MailState
+    from domain.names import purpose_of
 
 from workflows import calls, notices
 from workflows.state import RunState
@@ -41,7 +42,11 @@ class Postbox:
         if receipt is not None:
             detail = f"{what} {receipt.detail}".strip()
             state.note(f"mail_{receipt.state.value}", detail, who=to)
-        undelivered = receipt is None or receipt.state is MailState.REFUSED
-        if undelivered and order.purpose is not MailPurpose.ALERT:
-            words = f"The mail {what!r} could not be delivered to {to}; the refund goes on."
-            self.send(state, notices.alert(state, f"undelivered.{what}", words))
+        if receipt is None or receipt.state is MailState.REFUSED:
+            missed = to
+        else:
+            missed = ", ".join(receipt.refused)
+        if missed and order.purpose is not MailPurpose.ALERT:
+            words = f"The mail {what!r} could not be delivered to {missed}; the refund goes on."
+            name = purpose_of(order.key).removeprefix("mail.")
+            self.send(state, notices.alert(state, f"undelivered.{name}", words))

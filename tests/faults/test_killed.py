@@ -1,9 +1,11 @@
 """A worker's process is ended at each moment around an effect, and another one goes on."""
 
 import signal
+import socket
+import sqlite3
 from asyncio.subprocess import Process
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 
 import pytest
 from temporalio.exceptions import ApplicationError
@@ -35,16 +37,16 @@ async def real_worker(world: World, **more: str) -> AsyncIterator[Process]:
 
 
 async def given_up(run: Run, activity: str) -> None:
-    """End the attempt of a killed worker at once, as its start-to-close time does in a minute.
+    """End the attempts of a killed worker at once, as their start-to-close time does in a minute.
 
     No clock can be moved on for that: time is not skipped while an Activity is at work.
     """
     pending = (await run.handle.describe()).raw_description.pending_activities
-    (killed,) = [one.activity_id for one in pending if one.activity_type.name == activity]
-    attempt = run.world.client.get_async_activity_handle(
-        workflow_id=run.handle.id, run_id=None, activity_id=killed
-    )
-    await attempt.fail(ApplicationError("no answer in time"))
+    for killed in [one.activity_id for one in pending if one.activity_type.name == activity]:
+        attempt = run.world.client.get_async_activity_handle(
+            workflow_id=run.handle.id, run_id=None, activity_id=killed
+        )
+        await attempt.fail(ApplicationError("no answer in time"))
 
 
 # Where the worker is when it is killed: the operation that it has asked for and not seen answered.
@@ -97,6 +99,63 @@ async def test_told_to_end_while_the_provider_works(world: World) -> None:
     assert (await run.result()).outcome is Outcome.REFUNDED
     assert await world.refunds() == PAID
     assert await calls(world, "refunds.create") == 1
+
+
+async def test_killed_between_claim_and_send(world: World) -> None:
+    """P3: the mails were written down and the server never spoke: the next worker sends them."""
+    async with (
+        silent_server() as smtp_url,
+        real_worker(world, NORTHWIND_SMTP_URL=smtp_url) as dying,
+    ):
+        run = await world.start()
+        await run.waiting()
+        await world.until(lambda: _are_claimed(world, 2))
+        dying.kill()
+        await dying.wait()
+    world.clock.advance(minutes=1)
+    await world.start_worker()
+    await given_up(run, "send_mail")
+    await run.approve()
+
+    assert (await run.result()).outcome is Outcome.REFUNDED
+    assert await world.mails() == STORY_MAILS
+    assert await calls(world, "send") == 3
+
+
+async def test_killed_between_send_and_record(world: World) -> None:
+    """P3: the server has the mail and the ledger does not know: the same message goes again."""
+    async with real_worker(world) as dying:
+        await set_faults(world, fault("send", "delay", seconds=1))
+        run = await world.start("8891")
+        await fired(world)
+        dying.kill()
+        await dying.wait()
+    await world.until(lambda: _has_mail(world))
+    world.clock.advance(minutes=1)
+    await world.start_worker()
+    await given_up(run, "send_mail")
+
+    assert (await run.result()).outcome is Outcome.REFUNDED
+    (mail,) = (await world.books())["mails"]
+    assert mail["deliveries"] == 2
+
+
+@asynccontextmanager
+async def silent_server() -> AsyncIterator[str]:
+    """The URL of a mail server that takes connections and says nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield f"smtp://127.0.0.1:{listener.getsockname()[1]}"
+
+
+async def _are_claimed(world: World, count: int) -> bool:
+    """Whether so many mails stand in the ledger, each in the hands of an attempt."""
+    with closing(sqlite3.connect(world.settings.data_dir / "ledger.db")) as ledger:
+        claimed = ledger.execute("select count(*) from ledger where holder is not null")
+        return bool(claimed.fetchone()[0] == count)
+
+
+async def _has_mail(world: World) -> bool:
+    return (await world.mails()).total() > 0
 
 
 async def _is_paid(world: World) -> bool:
