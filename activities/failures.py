@@ -19,7 +19,8 @@ UNEXPECTED = "unexpected"
 def to_failure(error: OutsideError) -> ApplicationError:
     """The failure of an Activity for an error of the outside: its kind, and when to try again."""
     wait = error.retry_after_seconds
-    delay = min(timedelta(seconds=wait), LONGEST_WAIT) if wait and wait > 0 else None
+    longest = LONGEST_WAIT.total_seconds()
+    delay = timedelta(seconds=min(wait, longest)) if wait and wait > 0 else None
     return ApplicationError(
         str(error),
         type=error.kind,

@@ -9,6 +9,7 @@ from temporalio import activity
 
 from activities.interfaces import AgentActivities, ToolResults, ToolsQuery
 from activities.ledger import Ledger
+from activities.model_access import ModelAccess
 from activities.model_answer import read_answer
 from activities.tools import Tools
 from domain.agent import ModelAnswer, ModelRequest
@@ -18,21 +19,17 @@ if TYPE_CHECKING:
 
 
 class Agent(AgentActivities):
-    """Asks a model behind an OpenAI-compatible API, and runs its read-only tools."""
+    """Asks a model, and runs its read-only tools."""
 
-    def __init__(
-        self, model_name: str, api_key: str, base_url: str | None, ledger: Ledger, tools: Tools
-    ) -> None:
+    def __init__(self, access: ModelAccess, ledger: Ledger, tools: Tools) -> None:
         """Open no connection yet.
 
         Args:
-            model_name: The model, by the provider's name.
-            api_key: Shown to nobody but the provider.
-            base_url: Where the API is; None for OpenAI itself.
+            access: Which model, and how to get at it.
             ledger: Keeps answers that were received.
             tools: What the model may read.
         """
-        self._access = (model_name, api_key, base_url)
+        self._access = access
         self._ledger = ledger
         self._tools = tools
         self._opening = asyncio.Lock()
@@ -79,6 +76,6 @@ class Agent(AgentActivities):
         async with self._opening:
             if self._client is None:
                 module = await asyncio.to_thread(import_module, "activities.model_client")
-                client: ModelClient = module.ModelClient(*self._access)
+                client: ModelClient = module.ModelClient(self._access)
                 self._client = client
             return self._client

@@ -10,7 +10,7 @@ import pydantic_core
 from pydantic import ValidationError
 
 from activities.model_prompt import SUBMIT, TOOL_NAMES
-from domain.agent import CALLS_PER_TURN, ModelAnswer, ToolCall
+from domain.agent import CALLS_PER_TURN, WORDS_LIMIT, ModelAnswer, ToolCall
 from domain.models import Assessment, TokenUsage
 
 
@@ -29,6 +29,10 @@ class RawAnswer:
 
     model: str
     calls: tuple[RawCall, ...]
+    text: str
+    """What it said beside the calls, or instead of them."""
+    refused: bool
+    """Whether model or provider refused to answer."""
     cut_off: bool
     """Whether it ended because it became too long."""
     input_tokens: int
@@ -41,15 +45,35 @@ class _BadOutput(ValueError):
 
 def read_answer(raw: RawAnswer) -> ModelAnswer:
     """Validate an answer; what is wrong with it is told to the model, not raised."""
-    model = raw.model[:100]
+    model = _valid_text(raw.model)[:100]
     usage = TokenUsage(requests=1, input_tokens=raw.input_tokens, output_tokens=raw.output_tokens)
     try:
+        _check_ending(raw)
         if any(call.tool == SUBMIT for call in raw.calls):
             return ModelAnswer(model=model, assessment=_assessment(raw.calls), usage=usage)
         return ModelAnswer(model=model, calls=_calls(raw.calls), usage=usage)
     except _BadOutput as problem:
-        cut = " The answer was cut off: be shorter." if raw.cut_off else ""
-        return ModelAnswer(model=model, problem=f"{problem}{cut}"[:300], usage=usage)
+        return ModelAnswer(model=model, problem=str(problem)[:300], words=_words(raw), usage=usage)
+
+
+def _check_ending(raw: RawAnswer) -> None:
+    """Where an answer ended before its end, its parts may fit and still be halves."""
+    if raw.refused:
+        raise _BadOutput("the model refused to answer. Say in your assessment what is in the way.")
+    if raw.cut_off:
+        raise _BadOutput("the answer was cut off: be shorter.")
+
+
+def _words(raw: RawAnswer) -> str:
+    """The beginning of what the model said, for people."""
+    calls = [f"{call.tool[:64]} {call.arguments[:WORDS_LIMIT]}" for call in raw.calls[:2]]
+    said = " ".join([raw.text[:WORDS_LIMIT], *calls])
+    return _valid_text(said).strip()[:WORDS_LIMIT]
+
+
+def _valid_text(text: str) -> str:
+    """Without halves of characters, which JSON can carry and nobody can store."""
+    return text.encode(errors="replace").decode()
 
 
 def _assessment(calls: tuple[RawCall, ...]) -> Assessment:

@@ -36,15 +36,17 @@ class Tools:
     async def _use(self, order_id: str, call: ToolCall) -> ToolResult:
         try:
             async with asyncio.timeout(TOOL_SECONDS):
-                content = _refusal(order_id, call) or await self._run(order_id, call.tool)
+                content = await self._run(order_id, call)
         except (OutsideError, TimeoutError):
             content = "Not available right now."
         if len(content) > TOOL_RESULT_LIMIT:
             content = content[: TOOL_RESULT_LIMIT - len(_CUT)] + _CUT
         return ToolResult(call_id=call.call_id, content=content)
 
-    async def _run(self, order_id: str, tool: str) -> str:
-        match tool:
+    async def _run(self, order_id: str, call: ToolCall) -> str:
+        if not call.fits(order_id):
+            return f"Only order {order_id} can be read in this case."
+        match call.tool:
             case "look_up_order":
                 return await self._look_up_order(order_id)
             case "read_policy":
@@ -86,15 +88,6 @@ class Tools:
                 ],
             }
         )
-
-
-def _refusal(order_id: str, call: ToolCall) -> str | None:
-    """A sentence for a call that names another order; None for one that names the run's."""
-    try:
-        named = json.loads(call.arguments).get("order_id", order_id)
-    except (ValueError, AttributeError):
-        return "The arguments are no JSON object."
-    return None if named == order_id else f"Only order {order_id} can be read in this case."
 
 
 def _order_text(order: Order) -> str:

@@ -32,7 +32,7 @@ _USUAL_PORTS = {"temporal": 7233, "web_ui": 8233, "company": 8700, "smtp": 8725}
 _PRAGMAS = ("journal_mode=WAL", "synchronous=FULL")
 
 # What belongs to another Temporal or to an account outside must not reach a local worker.
-_FOREIGN = ("TEMPORAL_", "STRIPE_API_KEY", "OPENAI_API_KEY")
+_FOREIGN = ("TEMPORAL_", "STRIPE_API_KEY", "OPENAI_", "ANTHROPIC_")
 
 
 def find_temporal(given: Path | None) -> Path:

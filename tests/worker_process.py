@@ -13,7 +13,7 @@ PATIENCE = 60.0
 @asynccontextmanager
 async def worker(**environment: str) -> AsyncIterator[asyncio.subprocess.Process]:
     """A worker process; it is killed if it outlives the block."""
-    ours = ("NORTHWIND_", "TEMPORAL_", "STRIPE_", "OPENAI_")
+    ours = ("NORTHWIND_", "TEMPORAL_", "STRIPE_", "OPENAI_", "ANTHROPIC_")
     rest = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
     process = await asyncio.create_subprocess_exec(
         sys.executable,

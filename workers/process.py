@@ -32,7 +32,7 @@ _CONNECT_PAUSE_SECONDS = 0.5
 # Something that takes the connection and says nothing is no server.
 _CONNECT_SECONDS = 10.0
 # These tell addresses of people and parts of requests, or every single request.
-_TALKATIVE = ("httpx", "httpcore", "httpx2", "httpcore2", "stripe", "openai", "aiosqlite")
+_TALKATIVE = "httpx httpcore httpx2 httpcore2 stripe openai anthropic aiosqlite".split()
 _log = logging.getLogger("workers")
 
 

@@ -20,6 +20,7 @@ STRIPE_ITSELF = "stripe"
 # What the stand-in company accepts: no secret, and no key of anybody's account.
 SANDBOX_STRIPE_KEY = "sk_test_northwind"
 SANDBOX_MODEL_KEY = "northwind-stand-in"
+SANDBOX_MODEL = "northwind-stand-in-rules"
 
 _SMTP_SCHEMES = ("smtp", "smtp+starttls", "smtps")
 _HTTP = re.compile(r"https?://[^\s/?#]+(/[^\s?#]*)?")
@@ -44,6 +45,11 @@ def _below_data_dir(name: str) -> Any:
 
 def _below_company(path: str) -> Any:
     return Field(default_factory=lambda data: data["company_url"] + path)
+
+
+def _usual_model_url(data: dict[str, Any]) -> str:
+    """The stand-in company's, which speaks one of the two forms; else the provider itself."""
+    return f"{data['company_url']}/v1" if data["model_provider"] == "openai" else ""
 
 
 class Settings(BaseSettings):
@@ -72,11 +78,14 @@ class Settings(BaseSettings):
     """Where Stripe's API is; empty or `stripe` for Stripe itself."""
     stripe_api_key: SecretStr | None = Field(default=None, validation_alias="STRIPE_API_KEY")
 
-    model_provider: Literal["openai"] = "openai"
-    model_name: str = "northwind-stand-in-rules"
-    model_base_url: Literal[""] | HttpUrl = _below_company("/v1")
-    """An OpenAI-compatible API; empty for OpenAI itself."""
+    model_provider: Literal["openai", "anthropic"] = "openai"
+    """Whose API the model speaks; `openai` is every API that is compatible with it."""
+    model_name: str = ""
+    """By the provider's name; empty for the stand-in company's."""
+    model_base_url: Literal[""] | HttpUrl = Field(default_factory=_usual_model_url)
+    """Where the model's API is; empty for the provider itself."""
     openai_api_key: SecretStr | None = Field(default=None, validation_alias="OPENAI_API_KEY")
+    anthropic_api_key: SecretStr | None = Field(default=None, validation_alias="ANTHROPIC_API_KEY")
 
     ledger_url: SecretStr = Field(
         default_factory=lambda data: SecretStr(f"sqlite:///{data['data_dir'] / 'ledger.db'}")
@@ -120,17 +129,37 @@ class Settings(BaseSettings):
         raise SettingsError("STRIPE_API_KEY is not set")
 
     @property
+    def _model_at_company(self) -> bool:
+        at_company = self.model_base_url.startswith(self.company_url)
+        return at_company and self.model_provider == "openai"
+
+    @property
+    def model(self) -> str:
+        """The name of the model to ask.
+
+        Raises:
+            SettingsError: none is set, and the model is not the stand-in company's.
+        """
+        if self.model_name:
+            return self.model_name
+        if self._model_at_company:
+            return SANDBOX_MODEL
+        raise SettingsError("NORTHWIND_MODEL_NAME is not set")
+
+    @property
     def model_key(self) -> str:
         """The model provider's key.
 
         Raises:
             SettingsError: none is set, and the model is not the stand-in company's.
         """
-        if self.openai_api_key is not None:
-            return self.openai_api_key.get_secret_value()
-        if self.model_base_url.startswith(self.company_url):
+        openai = self.model_provider == "openai"
+        key = self.openai_api_key if openai else self.anthropic_api_key
+        if key is not None and key.get_secret_value():
+            return key.get_secret_value()
+        if self._model_at_company:
             return SANDBOX_MODEL_KEY
-        raise SettingsError("OPENAI_API_KEY is not set")
+        raise SettingsError(f"{self.model_provider.upper()}_API_KEY is not set")
 
 
 def load_settings() -> Settings:

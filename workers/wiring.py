@@ -21,6 +21,7 @@ from activities.decisions import Decisions
 from activities.ledger import Ledger
 from activities.mail import Mailer
 from activities.model import Agent
+from activities.model_access import ModelAccess
 from activities.orders import Orders
 from activities.payments import StripePayments
 from activities.smtp import MailServer
@@ -90,9 +91,12 @@ async def build_activities(
         orders, staff = Orders(company), StaffDirectory(company)
         agent = await stack.enter_async_context(
             Agent(
-                settings.model_name,
-                settings.model_key,
-                settings.model_base_url or None,
+                ModelAccess(
+                    settings.model_provider,
+                    settings.model,
+                    settings.model_key,
+                    settings.model_base_url or None,
+                ),
                 ledger,
                 Tools(orders, payments),
             )

@@ -33,7 +33,8 @@ async def investigate(state: RunState, policy: Policy) -> Assessment | None:
             return answer.assessment
         bad_answers = bad_answers + 1 if answer.problem else 0
         if answer.problem:
-            state.note("bad_answer", answer.problem, who=answer.model)
+            said = f" It said: {answer.words}" if answer.words else ""
+            state.note("bad_answer", f"{answer.problem}{said}", who=answer.model)
         if bad_answers == BAD_ANSWERS_LIMIT:
             break
         turns.append(await _run_tools(state, answer))
@@ -71,5 +72,9 @@ async def _run_tools(state: RunState, answer: ModelAnswer) -> Turn:
         calls=answer.calls,
     )
     results = await calls.use_tools(query)
-    state.note("looked_up", ", ".join(call.tool for call in answer.calls), who=answer.model)
+    asked = [
+        call.tool if call.fits(state.request.order_id) else f"{call.tool} {call.arguments}"
+        for call in answer.calls
+    ]
+    state.note("looked_up", ", ".join(asked), who=answer.model)
     return Turn(calls=answer.calls, results=results, problem=answer.problem)

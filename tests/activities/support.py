@@ -4,11 +4,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from activities.interfaces import RefundOrder
+from domain.agent import ModelRequest, Turn
 from domain.models import Proposal
 from domain.money import Money
 from domain.names import idempotency_key, request_scope
 
 REQUEST = "req-1"
+LETTER = "The espresso machine came with a broken boiler. Please give me my money back."
 
 
 class MovableClock:
@@ -68,3 +70,14 @@ def proposal(order: str = "8890", minor: int = 42000, **changes: Any) -> Proposa
         **changes,
     }
     return Proposal.model_validate(fields)
+
+
+def model_request(letter: str = LETTER, turns: tuple[Turn, ...] = ()) -> ModelRequest:
+    """What a run for order 8890 asks the model in its next turn."""
+    return ModelRequest(
+        environment="local",
+        key=idempotency_key(request_scope("local", "8890", REQUEST), f"model.{len(turns) + 1}"),
+        order_id="8890",
+        letter=letter,
+        turns=turns,
+    )

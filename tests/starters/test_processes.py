@@ -177,6 +177,8 @@ def test_nothing_foreign_reaches_a_local_process(tmp_path: Path) -> None:
         "TEMPORAL_PROFILE": "production",
         "STRIPE_API_KEY": "sk_live_1",
         "OPENAI_API_KEY": "secret",
+        "ANTHROPIC_API_KEY": "secret",
+        "ANTHROPIC_BASE_URL": "https://secret.example",
         "NORTHWIND_MODEL_NAME": "my-model",
     }
     environment = local_environment(given, Folder(tmp_path), LINKS)

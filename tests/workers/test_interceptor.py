@@ -48,6 +48,7 @@ FAILURES: list[Any] = [
     (Unreachable("gone"), "unreachable", False, None),
     (RateLimited("slow", retry_after_seconds=30), "rate_limited", False, timedelta(seconds=30)),
     (RateLimited("slow", retry_after_seconds=10**9), "rate_limited", False, timedelta(hours=1)),
+    (RateLimited("slow", retry_after_seconds=1e300), "rate_limited", False, timedelta(hours=1)),
     (RateLimited("slow", retry_after_seconds=0), "rate_limited", False, None),
     (Misconfigured("look at X"), "misconfigured", False, None),
     (ModelMisconfigured("look at X"), "model_misconfigured", True, None),

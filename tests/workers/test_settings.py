@@ -10,7 +10,12 @@ from workers.settings import Settings, SettingsError, load_settings
 @pytest.fixture(autouse=True)
 def _no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever runs the tests may have keys of their own."""
-    for name in ("STRIPE_API_KEY", "OPENAI_API_KEY", "NORTHWIND_ENVIRONMENT"):
+    for name in (
+        "STRIPE_API_KEY",
+        "OPENAI_API_KEY",
+        "ANTHROPIC_API_KEY",
+        "NORTHWIND_ENVIRONMENT",
+    ):
         monkeypatch.delenv(name, raising=False)
 
 
@@ -22,6 +27,7 @@ def test_the_defaults_fit_one_machine() -> None:
     assert settings.payments_url == settings.company_url
     assert settings.model_base_url == f"{settings.company_url}/v1"
     assert settings.payment_key == "sk_test_northwind"
+    assert settings.model == "northwind-stand-in-rules"
     assert settings.model_key
     assert settings.ledger_url.get_secret_value() == "sqlite:///.northwind/ledger.db"
 
@@ -88,12 +94,48 @@ def test_stripe_itself_is_named_or_left_empty(
     assert load_settings().at_stripe
 
 
-def test_another_model_needs_a_key_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The stand-in takes any key; OpenAI takes its own."""
-    monkeypatch.setenv("NORTHWIND_MODEL_BASE_URL", "")
+@pytest.mark.parametrize(
+    ("provider", "other", "place"),
+    [
+        ("openai", "ANTHROPIC_API_KEY", ""),
+        ("anthropic", "OPENAI_API_KEY", None),
+        # The stand-in company does not speak this form.
+        ("anthropic", "OPENAI_API_KEY", "http://127.0.0.1:8700"),
+    ],
+)
+@pytest.mark.parametrize("missing", [None, ""])
+def test_another_model_needs_a_name_and_a_key_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+    provider: str,
+    other: str,
+    place: str | None,
+    missing: str | None,
+) -> None:
+    """The stand-in takes any key; each provider takes its own, and nobody else's is sent to it."""
+    monkeypatch.setenv("NORTHWIND_MODEL_PROVIDER", provider)
+    monkeypatch.setenv(other, "another provider's")
+    own = f"{provider.upper()}_API_KEY"
+    for name, value in (("NORTHWIND_MODEL_BASE_URL", place), (own, missing)):
+        if value is not None:
+            monkeypatch.setenv(name, value)
     settings = load_settings()
-    with pytest.raises(SettingsError, match="OPENAI_API_KEY"):
+    with pytest.raises(SettingsError, match="NORTHWIND_MODEL_NAME"):
+        _ = settings.model
+    with pytest.raises(SettingsError, match=own):
         _ = settings.model_key
+    monkeypatch.setenv(own, "its own")
+    monkeypatch.setenv("NORTHWIND_MODEL_NAME", "a-model")
+    assert (load_settings().model, load_settings().model_key) == ("a-model", "its own")
+
+
+def test_anthropics_api_is_at_anthropic_unless_said_otherwise(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The company's address is none of its form; another one can be named."""
+    monkeypatch.setenv("NORTHWIND_MODEL_PROVIDER", "anthropic")
+    assert load_settings().model_base_url == ""
+    monkeypatch.setenv("NORTHWIND_MODEL_BASE_URL", "http://gateway/")
+    assert load_settings().model_base_url == "http://gateway"
 
 
 WRONG = [
@@ -101,6 +143,7 @@ WRONG = [
     ("NORTHWIND_COMPANY_URL", "http://"),
     ("NORTHWIND_PAYMENTS_URL", "Stripe"),
     ("NORTHWIND_MODEL_PROVIDER", "oracle"),
+    ("NORTHWIND_MODEL_BASE_URL", "api.example"),
     ("NORTHWIND_ENVIRONMENT", "my house"),
     ("NORTHWIND_MAIL_FROM", "nobody"),
     ("NORTHWIND_SMTP_URL", "mail.example:25"),
@@ -143,6 +186,7 @@ def test_settings_show_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     """R54: printed or logged, they hold none."""
     monkeypatch.setenv("STRIPE_API_KEY", "sk_test_s3cret")
     monkeypatch.setenv("OPENAI_API_KEY", "s3cret")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "s3cret")
     monkeypatch.setenv("NORTHWIND_SMTP_URL", "smtps://me:s3cret@mail.example")
     monkeypatch.setenv("NORTHWIND_LEDGER_URL", "postgresql://me:s3cret@db/ledger")
     settings = Settings()

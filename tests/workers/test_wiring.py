@@ -67,6 +67,7 @@ def test_a_clients_own_answer_comes_before_its_activity_times_out() -> None:
     [
         ({"environment": "staging"}, SettingsError),
         ({"model_base_url": ""}, SettingsError),
+        ({"model_provider": "anthropic"}, SettingsError),
         ({"ledger_url": "mysql://host/db"}, Misconfigured),
     ],
 )
@@ -74,7 +75,7 @@ async def test_wiring_fails_early_where_a_setting_is_missing(
     tmp_path: Path, changes: dict[str, str], error: type[Exception], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Before anything is polled, not at the first refund."""
-    for name in ("STRIPE_API_KEY", "OPENAI_API_KEY"):
+    for name in ("STRIPE_API_KEY", "OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
         monkeypatch.delenv(name, raising=False)
     settings = Settings.model_validate({"data_dir": tmp_path, **changes})
     with pytest.raises(error):
