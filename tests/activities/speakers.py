@@ -77,6 +77,37 @@ class Speaker(ABC):
         """How many requests there were."""
 
 
+def chat_completion(said: Said) -> dict[str, Any]:
+    """The body of an answer in the OpenAI form."""
+    message: dict[str, Any] = {"role": "assistant", "content": said.text or None}
+    finish = {Ending.CUT_OFF: "length", Ending.REFUSED: "content_filter"}.get(
+        said.ending, "tool_calls" if said.calls else "stop"
+    )
+    if said.ending is Ending.REFUSED and said.text:
+        finish, message = "stop", message | {"content": None, "refusal": said.text}
+    if said.calls:
+        message["tool_calls"] = [
+            {
+                "id": call.call_id,
+                "type": "function",
+                "function": {"name": call.tool, "arguments": call.arguments},
+            }
+            for call in said.calls
+        ]
+    return {
+        "id": "chatcmpl-1",
+        "object": "chat.completion",
+        "created": 1,
+        "model": "northwind-stand-in-rules",
+        "choices": [{"index": 0, "message": message, "finish_reason": finish}],
+        "usage": {
+            "prompt_tokens": INPUT_TOKENS,
+            "completion_tokens": OUTPUT_TOKENS,
+            "total_tokens": INPUT_TOKENS + OUTPUT_TOKENS,
+        },
+    }
+
+
 class OpenAiSpeaker(Speaker):
     """The company's model."""
 
@@ -87,33 +118,7 @@ class OpenAiSpeaker(Speaker):
 
     def form(self, said: Said) -> Any:
         """A chat completion."""
-        message: dict[str, Any] = {"role": "assistant", "content": said.text or None}
-        finish = {Ending.CUT_OFF: "length", Ending.REFUSED: "content_filter"}.get(
-            said.ending, "tool_calls" if said.calls else "stop"
-        )
-        if said.ending is Ending.REFUSED and said.text:
-            finish, message = "stop", message | {"content": None, "refusal": said.text}
-        if said.calls:
-            message["tool_calls"] = [
-                {
-                    "id": call.call_id,
-                    "type": "function",
-                    "function": {"name": call.tool, "arguments": call.arguments},
-                }
-                for call in said.calls
-            ]
-        return {
-            "id": "chatcmpl-1",
-            "object": "chat.completion",
-            "created": 1,
-            "model": "northwind-stand-in-rules",
-            "choices": [{"index": 0, "message": message, "finish_reason": finish}],
-            "usage": {
-                "prompt_tokens": INPUT_TOKENS,
-                "completion_tokens": OUTPUT_TOKENS,
-                "total_tokens": INPUT_TOKENS + OUTPUT_TOKENS,
-            },
-        }
+        return chat_completion(said)
 
     async def answer(
         self, status: int, body: Any = None, headers: dict[str, str] | None = None
