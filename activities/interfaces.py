@@ -13,9 +13,10 @@ from temporalio import activity
 from domain.agent import ModelAnswer, ModelRequest, ToolCall, ToolResult
 from domain.case import Case
 from domain.mail import MailOrder, MailReceipt
-from domain.models import Contact, Frozen, Identifier, Proposal, Refund, RefundRequest
+from domain.models import Contact, Customer, Frozen, Identifier, Proposal, Refund, RefundRequest
 from domain.money import Money
 from domain.statements import StatementKind
+from domain.sweep import FailedRefund
 from domain.trail import Refusal
 
 
@@ -150,6 +151,50 @@ class PaymentActivities(ABC):
     @activity.defn
     async def read_refund(self, query: RefundQuery) -> RefundReading:
         """Read one refund back from the provider."""
+
+
+class SweepQuery(Frozen):
+    """Which of the provider's refunds to look at: one reading of several."""
+
+    environment: Identifier
+    since: AwareDatetime
+    """Refunds made before this are left out."""
+    after: str = ""
+    """Go on after the refund of this id, towards older ones; empty begins with the newest."""
+
+
+class SweepPage(Frozen):
+    """What one reading has found."""
+
+    failed: tuple[FailedRefund, ...]
+    looked_at: int
+    next_after: str = ""
+    """Where the next reading goes on; empty where there are no more."""
+
+
+class AddresseesQuery(Frozen):
+    environment: Identifier
+    order_id: Identifier
+
+
+class Addressees(Frozen):
+    """Whom to write to about an order."""
+
+    customer: Customer | None
+    """None: the order service has no such order."""
+    operations: Contact
+
+
+class SweepActivities(ABC):
+    @abstractmethod
+    @activity.defn
+    async def find_failed_refunds(self, query: SweepQuery) -> SweepPage:
+        """Read some pages of the provider's refunds, newest first, and keep what needs telling."""
+
+    @abstractmethod
+    @activity.defn
+    async def read_addressees(self, query: AddresseesQuery) -> Addressees:
+        """Read whom to write to about an order."""
 
 
 class MailActivities(ABC):

@@ -9,7 +9,7 @@ machines share a ledger: there each rests on the row's lock instead of on SQLite
 """
 
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -179,6 +179,17 @@ class Ledger:
                 .where(_entries.c.key == entry.key, _entries.c.holder == entry.holder)
                 .values(held_until=0.0)
             )
+
+    async def look_up(self, keys: Collection[str]) -> dict[str, bool]:
+        """Those of the keys that have a row, each with whether it is finished.
+
+        Raises:
+            Unreachable: the database cannot be used now.
+        """
+        wanted = select(_entries.c.key, _entries.c.result).where(_entries.c.key.in_(keys))
+        async with _transaction(self._engine) as connection:
+            rows = (await connection.execute(wanted)).all()
+        return {row.key: row.result is not None for row in rows}
 
     async def find_result(self, key: str, digest: str) -> str | None:
         """The result that was kept for this key and this very request; None where there is none.

@@ -20,7 +20,7 @@ from activities.ledger import Entry, EntryState, Ledger
 from activities.mail_text import MailWriter, one_line
 from activities.smtp import MailServer
 from domain.errors import NotNow, Refused
-from domain.mail import MailOrder, MailPurpose, MailReceipt, MailState
+from domain.mail import TO_OPERATIONS, MailOrder, MailReceipt, MailState
 from domain.models import Contact, Frozen
 
 # Documented by Resend for its SMTP service: a message whose key was seen within 24 hours is taken
@@ -78,7 +78,7 @@ class Mailer(MailActivities):
             OutsideError: not sent, or not known; come again with the same order.
         """
         message_id = _message_id(order.key, self._sender)
-        if not order.to and order.purpose is MailPurpose.ALERT:
+        if not order.to and order.purpose in TO_OPERATIONS:
             order = order.model_copy(update={"to": (self._fallback(),)})
         try:
             prepared = self._write(order, message_id)

@@ -47,6 +47,8 @@ SUBJECTS = {
     MailPurpose.ESCALATION: "Nobody has decided: refund for order {order_id}",
     MailPurpose.STAFF_NOTICE: "Refund for order {order_id}: {outcome}",
     MailPurpose.ALERT: "Needs attention: refund for order {order_id}",
+    MailPurpose.CORRECTION: "Your refund for order {order_id} was returned to us",
+    MailPurpose.SWEEP_ALERT: "Needs attention: the sweep of refunds",
 }
 
 

@@ -5,13 +5,13 @@ shilling with two decimals for the sake of old integrations, the ariary without 
 """
 
 from datetime import UTC, datetime
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import stripe
 from pydantic import BaseModel, ConfigDict, StrictBool, StrictInt, ValidationError
 
 from domain.errors import BadAnswer
-from domain.models import Payment, Refund
+from domain.models import UNDONE, Payment, Refund
 from domain.money import Money, MoneyError, exponent
 from domain.names import METADATA_KEY
 
@@ -54,6 +54,43 @@ class WireRefundPage(WireModel):
 
     object: Literal["list"]
     data: tuple[WireRefund, ...]
+    has_more: StrictBool
+
+
+class WireRow(WireModel):
+    """A refund in the list of all refunds, where others may look as they like."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    id: str
+    status: Any = None
+    metadata: Any = None
+    failure_reason: Any = None
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether it carries a key under our name, which still may be anything."""
+        return isinstance(self.metadata, dict) and METADATA_KEY in self.metadata
+
+    @property
+    def is_undone(self) -> bool:
+        return self.status in UNDONE
+
+    def read(self, what: str) -> tuple[Refund, str]:
+        """The refund in the domain's words, and the reason of its failure.
+
+        Raises:
+            BadAnswer: it does not look as documented.
+        """
+        reason = self.failure_reason if isinstance(self.failure_reason, str) else ""
+        return read_wire(f"{what}, {self.id}", self.model_dump(), WireRefund).to_domain(), reason
+
+
+class WireRowPage(WireModel):
+    """A page of the list of all refunds."""
+
+    object: Literal["list"]
+    data: tuple[WireRow, ...]
     has_more: StrictBool
 
 

@@ -7,8 +7,9 @@ happening twice: every attempt first looks for a refund of this request by its m
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import timedelta
-from typing import TYPE_CHECKING, Self
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Self, TypeVar
 
 import stripe
 from temporalio import activity
@@ -27,6 +28,8 @@ from activities.payment_wire import (
     WirePayment,
     WireRefund,
     WireRefundPage,
+    WireRow,
+    WireRowPage,
     provider_amount,
     read_wire,
 )
@@ -43,10 +46,26 @@ REQUEST_SECONDS = 20.0
 # start-to-close time of 30 s, a refund has 60 s.
 READ_SECONDS = 12.0
 REFUND_SECONDS = 50.0
+# For the pages of one reading of a sweep, a thousand refunds.
+SWEEP_SECONDS = 60.0
+SWEEP_PAGES = 10
 # The provider's largest page.
 PAGE = 100
 # Facts older than this allow nothing: what they say may have changed meanwhile.
 FACTS_FRESH = timedelta(minutes=5)
+
+AnyPage = TypeVar("AnyPage", WireRefundPage, WireRowPage)
+
+
+@dataclass(frozen=True)
+class Undone:
+    """A part of the provider's refunds, with those of ours that failed or were canceled."""
+
+    undone: tuple[tuple[Refund, str], ...]
+    """Each with the provider's word for the reason, which may be empty."""
+    looked_at: int
+    next_after: str
+    """After which refund to go on; empty where there are no more."""
 
 
 class StripePayments(PaymentActivities):
@@ -115,6 +134,28 @@ class StripePayments(PaymentActivities):
         number = activity.info().attempt if activity.in_activity() else 1
         return result.model_copy(update={"attempt": number})
 
+    async def list_undone(self, since: datetime, after: str) -> Undone:
+        """Look at some pages of all refunds made since then, newest first.
+
+        Refunds of others may look in any way; one of ours that cannot be read is an error.
+
+        Raises:
+            OutsideError: the provider cannot be read.
+        """
+        what = "the recent refunds"
+        params: RefundListParams = {"created": {"gte": int(since.timestamp())}, "limit": PAGE}
+        if after:
+            params["starting_after"] = after
+        rows: list[WireRow] = []
+        more, pages = True, 0
+        async with _provider(what, SWEEP_SECONDS):
+            while more and pages < SWEEP_PAGES:
+                page = await self._read_page(what, params, WireRowPage)
+                rows += page.data
+                more, pages = page.has_more, pages + 1
+        undone = tuple(row.read(what) for row in rows if row.is_undone and row.is_ours)
+        return Undone(undone, len(rows), rows[-1].id if more else "")
+
     async def _attempt(self, order: RefundOrder) -> RefundAttempt:
         payment = await self._read_payment(order.payment)
         found = _find_ours(order, payment)
@@ -177,14 +218,22 @@ class StripePayments(PaymentActivities):
         params: RefundListParams = {"payment_intent": payment, "limit": PAGE}
         refunds: list[Refund] = []
         while True:
-            answer = await self._stripe.v1.refunds.list_async(params)
-            page = read_wire(what, answer, WireRefundPage)
+            page = await self._read_page(what, params, WireRefundPage)
             refunds += [refund.to_domain() for refund in page.data]
             if not page.has_more:
                 return tuple(refunds)
-            if not page.data:
-                raise BadAnswer(f"{what}: an empty page, and more to follow")
+
+    async def _read_page(
+        self, what: str, params: "RefundListParams", kind: type[AnyPage]
+    ) -> AnyPage:
+        """One page of refunds; moves the parameters on to the next one."""
+        answer = await self._stripe.v1.refunds.list_async(params)
+        page = read_wire(what, answer, kind)
+        if page.data:
             params["starting_after"] = page.data[-1].id
+        elif page.has_more:
+            raise BadAnswer(f"{what}: an empty page, and more to follow")
+        return page
 
 
 def _find_ours(order: RefundOrder, payment: Payment | None) -> RefundAttempt | None:

@@ -24,7 +24,12 @@ class MailPurpose(StrEnum):
     DELAYED = "delayed"
     STAFF_NOTICE = "staff_notice"
     ALERT = "alert"
+    CORRECTION = "correction"
+    SWEEP_ALERT = "sweep_alert"
 
+
+# Where such a mail names nobody, the adapter knows who operations are: no trouble is silent.
+TO_OPERATIONS = frozenset({MailPurpose.ALERT, MailPurpose.SWEEP_ALERT})
 
 TO_STAFF = frozenset(
     {
@@ -32,7 +37,7 @@ TO_STAFF = frozenset(
         MailPurpose.REMINDER,
         MailPurpose.ESCALATION,
         MailPurpose.STAFF_NOTICE,
-        MailPurpose.ALERT,
+        *TO_OPERATIONS,
     }
 )
 

@@ -103,6 +103,10 @@ class RefundStatus(StrEnum):
     CANCELED = "canceled"
 
 
+# Ends that bring no money to the customer.
+UNDONE = (RefundStatus.FAILED, RefundStatus.CANCELED)
+
+
 class Refund(Frozen):
     """A refund in the provider's books, ours or not."""
 
@@ -117,7 +121,7 @@ class Refund(Frozen):
     @property
     def takes_money(self) -> bool:
         """Whether its amount is gone or may yet go: a status nobody knows counts as gone."""
-        return self.status not in (RefundStatus.FAILED, RefundStatus.CANCELED)
+        return self.status not in UNDONE
 
     @property
     def succeeded(self) -> bool:

@@ -4,9 +4,11 @@ Renaming anything here breaks refunds that are waiting: they were started under 
 """
 
 import re
+from typing import NamedTuple
 
 TASK_QUEUE = "refunds"
 REFUND_WORKFLOW = "RefundWorkflow"
+SWEEP_WORKFLOW = "RefundSweep"
 
 SIGNAL_DECIDE = "decide"
 SIGNAL_WITHDRAW = "withdraw"
@@ -40,6 +42,7 @@ METADATA_PROPOSAL = "northwind_proposal"
 IDENTIFIER_PATTERN = r"^[A-Za-z0-9._-]{1,64}$"
 _IDENTIFIER = re.compile(IDENTIFIER_PATTERN)
 _WORKFLOW_PREFIX = "refund-order-"
+_REFUND_PURPOSE = re.compile(r"refund\.r[0-9]{1,9}")
 
 
 def is_identifier(text: str) -> bool:
@@ -75,10 +78,52 @@ def idempotency_key(scope: str, purpose: str) -> str:
     return f"{scope}{purpose}"
 
 
-def order_of_key(key: str) -> str | None:
-    """The order whose refund made a key, or None where the key is none of ours."""
+def refund_purpose(round_number: int) -> str:
+    """What stands at the end of a refund's key: `refund.r1` in the first round."""
+    return f"refund.r{round_number}"
+
+
+class RefundKey(NamedTuple):
+    """Whose refund it is, as its idempotency key says."""
+
+    environment: str
+    order_id: str
+    request_id: str
+
+    @property
+    def scope(self) -> str:
+        """What all keys of the same request begin with."""
+        return request_scope(self.environment, self.order_id, self.request_id)
+
+
+def read_refund_key(key: str) -> RefundKey | None:
+    """Take the key of a refund apart; None where it is none of ours.
+
+    Anybody may write anything into the metadata of a refund by hand, so nothing is guessed.
+    """
     parts = key.split("/")
-    return order_of_workflow(parts[1]) if len(parts) == 4 else None
+    if len(parts) != 4 or _REFUND_PURPOSE.fullmatch(parts[3]) is None:
+        return None
+    environment, workflow, request_id, _ = parts
+    order_id = order_of_workflow(workflow)
+    if order_id is None or not is_identifier(environment) or not is_identifier(request_id):
+        return None
+    return RefundKey(environment, order_id, request_id)
+
+
+def sweep_id(environment: str) -> str:
+    """The id of an environment's Schedule, and what the ids of its sweeps begin with."""
+    return f"refund-sweep-{environment}"
+
+
+def sweep_scope(environment: str, day: str) -> str:
+    """What the keys of the sweep's own mails begin with: one of a kind for each day.
+
+    Args:
+        environment: Whose sweep it is.
+        day: Such as `2026-07-31`, in UTC.
+    """
+    return f"{environment}/{sweep_id(environment)}/{day}/"
 
 
 def purpose_of(key: str) -> str:

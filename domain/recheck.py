@@ -8,7 +8,7 @@ from domain.approvals import Standing, stand
 from domain.case import Case, Ours
 from domain.models import Frozen, Outcome, Payment, Proposal, Refund
 from domain.money import Money
-from domain.names import order_of_key
+from domain.names import read_refund_key
 from domain.outcomes import Close, Reason
 from domain.policy import Claim, disputed
 
@@ -90,7 +90,8 @@ def _after_others(claim: Claim, payment: Payment, order_id: str) -> Changed | Cl
 
 def _order_of(refund: Refund) -> str | None:
     """The order that our mark on a refund names; None on a refund by hand."""
-    return order_of_key(refund.key) if refund.key is not None else None
+    key = read_refund_key(refund.key) if refund.key is not None else None
+    return key.order_id if key is not None else None
 
 
 def _list(refunds: list[Refund]) -> str:

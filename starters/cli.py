@@ -105,12 +105,20 @@ def worker() -> None:
     become_worker(_settings())
 
 
-@app.command(epilog="Example: refund doctor --json")
-def doctor(as_json: Json = False) -> None:
-    """Say what is wrong with the set-up, and how to mend it."""
+@app.command(epilog="Example: refund doctor --fix")
+def doctor(
+    fix: Annotated[
+        bool,
+        typer.Option(
+            "--fix", help="Make the sweep's schedule, register attributes, keep closed runs."
+        ),
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Say what is wrong with the set-up, and how to mend it; or mend what is safe to mend."""
     from starters.doctor import doctor as run_doctor
 
-    _do(run_doctor(as_json=as_json))
+    _do(run_doctor(fix=fix, as_json=as_json))
 
 
 @app.command(epilog='Example: refund start --order 8891 --message "It came broken." --wait')

@@ -20,14 +20,13 @@ from temporalio.client import Client
 from temporalio.service import RPCError
 
 from domain import names
-from starters import screen
+from starters import schedule, screen
 from starters.connect import RPC_TIMEOUT, Target, connect, find_target
 from starters.errors import CommandError, Exit, in_one_line, is_namespace_missing
+from starters.mending import MENDS, RETENTION_DAYS
 from starters.statements import people_with_keys, read_key
 from workers.settings import Settings, SettingsError, load_settings
 
-# A run may take 7 days to be decided and 30 to be verified, and is asked about after its end.
-RETENTION_DAYS = 90
 # A statement is refused where the signer's clock is off by more (`skew_minutes` of the policy).
 _CLOCK_SECONDS = 30.0
 # A poll comes at least once a minute; the server lists pollers for five.
@@ -44,15 +43,17 @@ class Finding:
     ok: bool
     detail: str
     mend: str = ""
+    fixed: str = ""
+    """What `--fix` has done about it, in words."""
 
 
-async def doctor(*, as_json: bool) -> None:
-    """Check everything that can be checked from here.
+async def doctor(*, fix: bool, as_json: bool) -> None:
+    """Check everything that can be checked from here, and mend what is safe to mend.
 
     Raises:
         CommandError: something is wrong.
     """
-    findings = await examine()
+    findings = await examine(fix=fix)
     if as_json:
         screen.data([_as_data(finding) for finding in findings])
     else:
@@ -67,8 +68,8 @@ def _as_data(finding: Finding) -> dict[str, Any]:
     return asdict(replace(finding, mend="") if finding.ok else finding)
 
 
-async def examine() -> list[Finding]:
-    """All findings, in the order in which to mend them."""
+async def examine(*, fix: bool = False) -> list[Finding]:
+    """All findings, in the order in which to mend them; with `fix`, as they are afterwards."""
     try:
         settings = load_settings()
     except SettingsError as error:
@@ -84,29 +85,39 @@ async def examine() -> list[Finding]:
         mend = "Start it (`refund up`), or set TEMPORAL_ADDRESS."
         return [*findings, Finding("server", False, str(error), mend)]
     findings.append(Finding("server", True, f"{target.address}, from {target.said_by}"))
-    return findings + await _server_checks(client, target, settings)
+    return findings + await _server_checks(client, target, settings, fix=fix)
 
 
-async def _server_checks(client: Client, target: Target, settings: Settings) -> list[Finding]:
+async def _server_checks(
+    client: Client, target: Target, settings: Settings, *, fix: bool
+) -> list[Finding]:
     try:
-        findings = [await _namespace(client)]
+        await _namespace(client)
     except RPCError as error:
         mend = f"temporal operator namespace create --namespace {target.namespace} --retention 90d"
         if not is_namespace_missing(error):
             mend = "See the server's log."
         return [Finding("namespace", False, error.message, mend)]
+    findings = []
     checks: list[Callable[[], Awaitable[Finding]]] = [
+        lambda: _namespace(client),
         lambda: _search_attributes(client),
+        lambda: _sweep(client, settings.environment),
         lambda: _queue(client),
         lambda: _clock(client),
         lambda: _ledger(client, settings),
     ]
     for check in checks:
         try:
-            findings.append(await check())
+            finding = await check()
+            if fix and not finding.ok and (mends := MENDS.get(finding.check)) is not None:
+                done = await mends(client, settings.environment)
+                finding = replace(await check(), fixed=done)
+            findings.append(finding)
         except RPCError as error:
             said = in_one_line(error)
-            findings.append(Finding("permission", False, str(said), "Ask for the right to read."))
+            mend_it = "Ask for the right to read, and with --fix to change, the namespace."
+            findings.append(Finding("permission", False, str(said), mend_it))
     return findings
 
 
@@ -141,6 +152,26 @@ async def _search_attributes(client: Client) -> Finding:
         f"missing: {', '.join(missing)}" if missing else f"all {len(names.ATTRIBUTE_TYPES)}",
         f"temporal operator search-attribute create --namespace {client.namespace} {create}",
     )
+
+
+async def _sweep(client: Client, environment: str) -> Finding:
+    """Whether the Schedule is there that finds refunds which fail after their confirmation."""
+    schedule_id = names.sweep_id(environment)
+    on_it = f"--namespace {client.namespace} --schedule-id {schedule_id}"
+    found = await schedule.find(client, environment)
+    if found is None:
+        return Finding("sweep", False, f"there is no schedule {schedule_id}", "refund doctor --fix")
+    if what := schedule.differs(found.schedule, environment):
+        detail = f"schedule {schedule_id} has another {what}"
+        return Finding("sweep", False, detail, "refund doctor --fix")
+    if found.schedule.state.paused:
+        why = screen.plain(found.schedule.state.note or "no reason given")
+        mend = f'temporal schedule toggle {on_it} --unpause --reason "…"'
+        return Finding("sweep", False, f"schedule {schedule_id} is paused: {why}", mend)
+    if failure := await schedule.last_failure(client, found):
+        mend = f"See the run's failure in the Web UI; then: temporal schedule trigger {on_it}"
+        return Finding("sweep", False, f"the last sweep has not come to its end: {failure}", mend)
+    return Finding("sweep", True, f"schedule {schedule_id}, every {schedule.EVERY}")
 
 
 async def _queue(client: Client) -> Finding:
@@ -242,6 +273,8 @@ def _print(findings: list[Finding]) -> None:
     for finding in findings:
         mark = Text("ok", style="green") if finding.ok else Text("mend", style="bold red")
         table.add_row(mark, finding.check, Text(screen.plain(finding.detail)))
+        if finding.fixed:
+            table.add_row("", "", Text(f"fixed: {finding.fixed}", style="green"))
         if not finding.ok:
             table.add_row("", "", Text(f"-> {finding.mend}", style="yellow"))
     screen.show(table)

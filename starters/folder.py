@@ -29,6 +29,10 @@ class Links:
         """The run's page in the Temporal Web UI."""
         return f"{self.web_ui}/namespaces/default/workflows/{workflow_id}"
 
+    def of_schedule(self, schedule_id: str) -> str:
+        """The page of a Schedule in the Temporal Web UI."""
+        return f"{self.web_ui}/namespaces/default/schedules/{schedule_id}"
+
     @property
     def mailbox(self) -> str:
         """The company's mailbox, as a page."""

@@ -10,20 +10,19 @@ from datetime import timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from temporalio.api.namespace.v1 import NamespaceConfig
-from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest, UpdateNamespaceRequest
+from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
 from temporalio.client import Client
 from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.service import RPCError
 
 from domain import names
-from starters import processes
+from starters import mending, processes, schedule
 from starters.errors import CommandError, Exit
 from starters.folder import Folder, Links
 from starters.processes import LOOPBACK, START_SECONDS, Child
+from workers.settings import LOCAL
 
 NAMESPACE = "default"
-RETENTION_DAYS = 90
 # Usual ports, so that a worker started by hand finds everything without a setting.
 _USUAL_PORTS = {"temporal": 7233, "web_ui": 8233, "company": 8700, "smtp": 8725}
 
@@ -114,13 +113,15 @@ class Installation:
         temporal = await self._start_temporal()
         company = await self._start_company()
         client = await _until_healthy(temporal, self.links.temporal)
-        await _keep_closed_runs(client)
+        environment = self._environment.get("NORTHWIND_ENVIRONMENT", LOCAL)
+        await mending.keep_closed_runs(client, environment)
         self._say(f"Temporal  {self.links.temporal}  (process {temporal.pid})")
         await company.ready_line()
         self._say(f"company   {self.links.company}  (process {company.pid})")
         worker = await self._start_worker()
         await worker.ready_line()
         self._say(f"worker    task queue {names.TASK_QUEUE}  (process {worker.pid})")
+        await schedule.ensure(client, environment)
         self._folder.write_links(self.links)
         return client
 
@@ -236,12 +237,3 @@ async def _until_healthy(server: Child, address: str) -> Client:
             await asyncio.sleep(0.1)
         else:
             return client
-
-
-async def _keep_closed_runs(client: Client) -> None:
-    """The dev server forgets closed runs after a day, and refunds are asked about for longer."""
-    config = NamespaceConfig()
-    config.workflow_execution_retention_ttl.FromTimedelta(timedelta(days=RETENTION_DAYS))
-    await client.workflow_service.update_namespace(
-        UpdateNamespaceRequest(namespace=NAMESPACE, config=config)
-    )

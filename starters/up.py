@@ -6,6 +6,7 @@ import shutil
 import sys
 from pathlib import Path
 
+from domain import names
 from starters import screen
 from starters.connect import find_target
 from starters.folder import Folder
@@ -39,6 +40,7 @@ async def _run(installation: Installation, settings: Settings, folder: Folder) -
     screen.say("")
     screen.say(f"Web UI    {links.web_ui}/namespaces/default/workflows")
     screen.say(f"mailbox   {links.mailbox}")
+    screen.say(f"sweep     {links.of_schedule(names.sweep_id(settings.environment))}")
     screen.say(f"data      {folder.path}")
     screen.say("")
     if folder.path != settings.data_dir.absolute():

@@ -26,11 +26,13 @@ from activities.orders import Orders
 from activities.payments import StripePayments
 from activities.smtp import MailServer
 from activities.staff import StaffDirectory
+from activities.sweep import Sweep
 from activities.tools import Tools
 from domain.names import TASK_QUEUE
 from workers.interceptor import RefundInterceptor
 from workers.settings import Settings
 from workflows.refund import RefundWorkflow
+from workflows.sweep import RefundSweep
 
 DATA_CONVERTER = pydantic_data_converter
 # A worker that was killed leaves its tasks on a queue of its own; others get them after this.
@@ -39,6 +41,9 @@ STICKY_TIMEOUT = timedelta(seconds=1)
 GRACEFUL_SHUTDOWN = timedelta(seconds=70)
 # Loaded once instead of once per workflow run: pure code, and the Activities' names and models.
 PASSED_THROUGH = ("domain", "activities.interfaces")
+
+# The first one is dynamic: it takes a start under any other name too, and refuses it in words.
+WORKFLOWS = (RefundWorkflow, RefundSweep)
 
 
 @dataclass(frozen=True)
@@ -50,6 +55,7 @@ class Activities:
     decisions: Decisions
     payments: StripePayments
     mailer: Mailer
+    sweep: Sweep
 
     @property
     def all(self) -> Sequence[Callable[..., Any]]:
@@ -62,6 +68,8 @@ class Activities:
             self.payments.make_refund,
             self.payments.read_refund,
             self.mailer.send_mail,
+            self.sweep.find_failed_refunds,
+            self.sweep.read_addressees,
         )
 
 
@@ -108,6 +116,7 @@ async def build_activities(
             decisions=Decisions(staff),
             payments=payments,
             mailer=Mailer(mail_server, ledger, settings.mail_from, settings.operations, clock),
+            sweep=Sweep(payments, ledger, orders),
         )
 
 
@@ -125,7 +134,7 @@ def build_worker(
     restrictions = SandboxRestrictions.default.with_passthrough_modules(*PASSED_THROUGH)
     arguments: dict[str, Any] = {
         "task_queue": TASK_QUEUE,
-        "workflows": [RefundWorkflow],
+        "workflows": WORKFLOWS,
         "activities": activities.all,
         "interceptors": [RefundInterceptor(settings.environment)],
         "workflow_runner": SandboxedWorkflowRunner(restrictions=restrictions),

@@ -16,6 +16,8 @@ from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_
 
 with workflow.unsafe.imports_passed_through():
     from activities.interfaces import (
+        Addressees,
+        AddresseesQuery,
         AgentActivities,
         CaseActivities,
         CaseQuery,
@@ -28,6 +30,9 @@ with workflow.unsafe.imports_passed_through():
         StatementActivities,
         StatementCheck,
         StatementVerdict,
+        SweepActivities,
+        SweepPage,
+        SweepQuery,
         ToolsQuery,
     )
     from domain.agent import ModelAnswer, ModelRequest, ToolResult
@@ -63,10 +68,16 @@ MAIL_PATIENCE = timedelta(days=3)
 # The model's tools: it can go on without them.
 TOOLS_PATIENCE = timedelta(minutes=1)
 
+# What a sweep does not get done within these, the next one does: they come every six hours, and a
+# sweep that waited longer would stand in its way.
+SWEEP_PATIENCE = timedelta(hours=1)
+
 TOOLS_ATTEMPT = timedelta(seconds=10)
 READ_ATTEMPT = timedelta(seconds=30)
 REFUND_ATTEMPT = timedelta(seconds=60)
 MAIL_ATTEMPT = timedelta(seconds=60)
+# Ten pages of refunds, and some looks into ledger and Temporal.
+SWEEP_ATTEMPT = timedelta(minutes=2)
 # A model takes its time for a long answer.
 MODEL_ATTEMPT = timedelta(seconds=90)
 
@@ -177,14 +188,48 @@ async def read_refund(environment: str, refund: Refund, gave_up: GaveUp) -> Refu
     )
 
 
-async def send_mail(order: MailOrder, gave_up: GaveUp) -> MailReceipt | None:
+async def find_failed_refunds(
+    query: SweepQuery, number: int, patience: timedelta, gave_up: GaveUp
+) -> SweepPage | None:
+    """One reading of the provider's refunds; None after the patience: the next sweep will."""
+    return await _answer_or_none(
+        workflow.execute_activity_method(
+            SweepActivities.find_failed_refunds,
+            query,
+            start_to_close_timeout=SWEEP_ATTEMPT,
+            schedule_to_close_timeout=patience,
+            retry_policy=PATIENT,
+            summary=f"Look for failed refunds since {query.since:%Y-%m-%d}, reading {number}",
+        ),
+        gave_up,
+    )
+
+
+async def read_addressees(query: AddresseesQuery, gave_up: GaveUp) -> Addressees | None:
+    """Whom to write to; None after the patience: operations alone hear of it for now."""
+    return await _answer_or_none(
+        workflow.execute_activity_method(
+            SweepActivities.read_addressees,
+            query,
+            start_to_close_timeout=READ_ATTEMPT,
+            schedule_to_close_timeout=SWEEP_PATIENCE,
+            retry_policy=PATIENT,
+            summary=f"Whom to write to about order {query.order_id}",
+        ),
+        gave_up,
+    )
+
+
+async def send_mail(
+    order: MailOrder, gave_up: GaveUp, patience: timedelta = MAIL_PATIENCE
+) -> MailReceipt | None:
     """Send a mail once; None after the patience: it is not known to have been delivered."""
     return await _answer_or_none(
         workflow.execute_activity_method(
             MailActivities.send_mail,
             order,
             start_to_close_timeout=MAIL_ATTEMPT,
-            schedule_to_close_timeout=MAIL_PATIENCE,
+            schedule_to_close_timeout=patience,
             retry_policy=PATIENT,
             summary=f"Mail: {order.purpose.value.replace('_', ' ')}",
         ),

@@ -13,6 +13,7 @@ with workflow.unsafe.imports_passed_through():
     from activities.interfaces import AttemptState, CaseQuery, RefundAttempt, RefundOrder
     from domain.case import Case, Ours
     from domain.models import Outcome, Refund, RefundStatus, Stage
+    from domain.names import refund_purpose
     from domain.outcomes import Close, Reason
     from domain.recheck import Changed, Clear, RightLost, recheck
 
@@ -171,7 +172,7 @@ def _order(state: RunState, case: Case) -> RefundOrder:
         raise RuntimeError("only a proposal is paid")
     return RefundOrder(
         environment=state.request.environment,
-        key=state.key(f"refund.r{state.proposal.round}"),
+        key=state.key(refund_purpose(state.proposal.round)),
         scope=state.scope,
         payment=state.proposal.payment,
         amount=state.proposal.amount,

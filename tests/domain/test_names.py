@@ -11,9 +11,10 @@ from domain.names import (
     IDENTIFIER_PATTERN,
     idempotency_key,
     is_identifier,
-    order_of_key,
     order_of_workflow,
     purpose_of,
+    read_refund_key,
+    refund_purpose,
     request_scope,
     workflow_id,
 )
@@ -80,18 +81,28 @@ def test_keys_are_spelled_as_documented() -> None:
     assert idempotency_key(scope, "refund.r1") == "local/refund-order-8890/r-1/refund.r1"
 
 
-@given(ids=st.tuples(IDENTIFIERS, IDENTIFIERS, IDENTIFIERS, IDENTIFIERS))
-def test_an_order_is_found_in_its_keys(ids: tuple[str, str, str, str]) -> None:
+@given(ids=st.tuples(IDENTIFIERS, IDENTIFIERS, IDENTIFIERS), round_number=st.integers(1, 99))
+def test_a_refunds_key_says_whose_it_is(ids: tuple[str, str, str], round_number: int) -> None:
     """By the mark on a refund, another order's is told from our own."""
-    assert order_of_key(idempotency_key(request_scope(*ids[:3]), ids[3])) == ids[1]
+    key = idempotency_key(request_scope(*ids), refund_purpose(round_number))
+    assert read_refund_key(key) == ids
 
 
 @pytest.mark.parametrize(
-    "key", ["", "refund.r1", "local/refund-order-8890/r-1", "local/order-8890/r-1/refund.r1"]
+    "key",
+    [
+        "",
+        "refund.r1",
+        "local/refund-order-8890/r-1",
+        "local/order-8890/r-1/refund.r1",
+        "local/refund-order-8890/r-1/mail.refunded",
+        "local/refund-order-../r-1/refund.r1",
+        "local/refund-order-8890/r 1/refund.r1",
+    ],
 )
-def test_another_key_has_no_order(key: str) -> None:
-    """Whatever somebody writes into the provider's metadata is no order of ours."""
-    assert order_of_key(key) is None
+def test_another_key_is_nobodys(key: str) -> None:
+    """Whatever somebody writes into the provider's metadata is no refund of ours."""
+    assert read_refund_key(key) is None
 
 
 @given(
