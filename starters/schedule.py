@@ -131,7 +131,8 @@ def _gist(schedule: Schedule) -> dict[str, Any]:
     return {
         "action": (action.workflow, action.id, [_plain(value) for value in action.args]),
         "task queue": action.task_queue,
-        "time-out": (action.execution_timeout, action.run_timeout),
+        # The `temporal` program writes a zero where there is none.
+        "time-out": (action.execution_timeout or None, action.run_timeout or None),
         "rhythm": (
             [(interval.every, interval.offset or timedelta()) for interval in spec.intervals],
             [*spec.calendars, *spec.cron_expressions, *spec.skip],

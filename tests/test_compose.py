@@ -13,12 +13,14 @@ import pytest
 from temporalio.api.enums.v1 import IndexedValueType
 from temporalio.api.operatorservice.v1 import ListSearchAttributesRequest
 from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
+from temporalio.client import Client
 from temporalio.testing import WorkflowEnvironment
 
 from activities.ledger import Ledger
 from domain.names import ATTRIBUTE_TYPES
+from starters import schedule
 from tests.compose_checks import ROOT, mistakes, own_environments, scripts
-from workers.settings import load_settings
+from workers.settings import LOCAL, load_settings
 
 COMPOSE = ROOT / "docker-compose.yml"
 BIN = Path(sys.executable).parent
@@ -140,7 +142,7 @@ def test_the_image_gets_every_package() -> None:
 
 
 async def test_the_namespace_is_what_the_workers_need() -> None:
-    """The set-up script, run twice on a real server, leaves retention and search attributes."""
+    """The set-up script, run twice on a real server, leaves all that `refund doctor` looks for."""
     namespace, script = "compose", scripts(COMPOSE.read_text())["temporal-namespace"]
     server = await WorkflowEnvironment.start_local(dev_server_existing_path=str(BIN / "temporal"))
     async with server as environment:
@@ -159,9 +161,13 @@ async def test_the_namespace_is_what_the_workers_need() -> None:
         attributes = await client.operator_service.list_search_attributes(
             ListSearchAttributesRequest(namespace=namespace)
         )
+        there = await Client.connect(client.service_client.config.target_host, namespace=namespace)
+        found = await schedule.find(there, LOCAL)
     assert described.config.workflow_execution_retention_ttl.ToTimedelta().days == 90
     registered = {
         name: IndexedValueType.Name(kind).removeprefix("INDEXED_VALUE_TYPE_").capitalize()
         for name, kind in attributes.custom_attributes.items()
     }
     assert registered.items() >= ATTRIBUTE_TYPES.items()
+    assert found is not None
+    assert schedule.differs(found.schedule, LOCAL) == ""

@@ -13,8 +13,6 @@ from domain.names import (
     is_identifier,
     order_of_workflow,
     purpose_of,
-    read_refund_key,
-    refund_purpose,
     request_scope,
     workflow_id,
 )
@@ -79,30 +77,6 @@ def test_keys_are_spelled_as_documented() -> None:
     scope = request_scope("local", "8890", "r-1")
     assert scope == "local/refund-order-8890/r-1/"
     assert idempotency_key(scope, "refund.r1") == "local/refund-order-8890/r-1/refund.r1"
-
-
-@given(ids=st.tuples(IDENTIFIERS, IDENTIFIERS, IDENTIFIERS), round_number=st.integers(1, 99))
-def test_a_refunds_key_says_whose_it_is(ids: tuple[str, str, str], round_number: int) -> None:
-    """By the mark on a refund, another order's is told from our own."""
-    key = idempotency_key(request_scope(*ids), refund_purpose(round_number))
-    assert read_refund_key(key) == ids
-
-
-@pytest.mark.parametrize(
-    "key",
-    [
-        "",
-        "refund.r1",
-        "local/refund-order-8890/r-1",
-        "local/order-8890/r-1/refund.r1",
-        "local/refund-order-8890/r-1/mail.refunded",
-        "local/refund-order-../r-1/refund.r1",
-        "local/refund-order-8890/r 1/refund.r1",
-    ],
-)
-def test_another_key_is_nobodys(key: str) -> None:
-    """Whatever somebody writes into the provider's metadata is no refund of ours."""
-    assert read_refund_key(key) is None
 
 
 @given(

@@ -53,12 +53,13 @@ def test_a_clients_own_answer_comes_before_its_activity_times_out() -> None:
     ledger = ledgers.BUSY_SECONDS
     reading = company.READ_SECONDS + 2 * payments.READ_SECONDS
     assert reading < calls.READ_ATTEMPT.total_seconds()
+    assert payments.SWEEP_SECONDS + 2 * ledger < calls.SWEEP_ATTEMPT.total_seconds()
     assert calls.REFUND_ATTEMPT.total_seconds() > payments.REFUND_SECONDS
     assert smtp.CONVERSATION_SECONDS + ledger <= mail.ATTEMPT.total_seconds()
     assert mail.ATTEMPT + timedelta(seconds=ledger) <= calls.MAIL_ATTEMPT
     assert model_client.ANSWER_SECONDS + 2 * ledger < calls.MODEL_ATTEMPT.total_seconds()
     assert calls.TOOLS_ATTEMPT.total_seconds() > tools.TOOL_SECONDS
-    longest = max(payments.REFUND_SECONDS, model_client.ANSWER_SECONDS)
+    longest = max(payments.REFUND_SECONDS, payments.SWEEP_SECONDS, model_client.ANSWER_SECONDS)
     assert wiring.GRACEFUL_SHUTDOWN.total_seconds() > longest
 
 
