@@ -11,6 +11,8 @@ from temporalio.contrib.pydantic import PydanticPayloadConverter
 
 from activities import interfaces
 from activities.interfaces import (
+    Addressees,
+    AddresseesQuery,
     AttemptState,
     CaseQuery,
     RefundAttempt,
@@ -19,6 +21,8 @@ from activities.interfaces import (
     RefundReading,
     StatementCheck,
     StatementVerdict,
+    SweepPage,
+    SweepQuery,
     ToolResults,
     ToolsQuery,
 )
@@ -36,6 +40,7 @@ from domain.statements import (
     Verdict,
     WithdrawalClaims,
 )
+from domain.sweep import Duty, FailedRefund, SweepOrder, SweepOutcome, SweepReport
 from domain.trail import Entry, Refusal, RunStatus
 from tests.domain.build import (
     CUSTOMER,
@@ -122,6 +127,23 @@ SAMPLES: list[Frozen] = [
     RefundAttempt(state=AttemptState.MADE, refund=MADE, code="c", detail="d"),
     RefundQuery(environment="local", refund_id="re_1"),
     RefundReading(refund=MADE),
+    SweepQuery(environment="local", since=NOW, after="re_1"),
+    SweepPage(
+        failed=(
+            FailedRefund(
+                refund=MADE,
+                failure_reason="unknown",
+                order_id="8890",
+                request_id="r-1",
+                duty=Duty.CORRECT,
+            ),
+        ),
+        looked_at=1,
+    ),
+    AddresseesQuery(environment="local", order_id="8890"),
+    Addressees(customer=order().customer, operations=MARIA),
+    SweepOrder(environment="local"),
+    SweepReport(outcome=SweepOutcome.UNREADABLE, since=NOW, looked_at=1, found=("re_1",)),
     MailOrder(
         environment="local",
         key="k",
