@@ -33,7 +33,7 @@ up: $(RUNTIME) ## run Temporal, the company and a worker until Ctrl-C; data stay
 	$(BIN)/refund up
 
 test: check ## set everything up, check the code and run all tests
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto --dist loadfile
 
 check: $(DEV) ## format, lint, types (strict) and import contracts; changes nothing
 	$(BIN)/ruff format --check
