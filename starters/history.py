@@ -8,7 +8,7 @@ from starters.connect import RPC_TIMEOUT, connect_by
 from workers.settings import Settings
 
 
-async def save_history(settings: Settings, run: str, file: Path | None) -> None:
+async def save_history(settings: Settings, run: str, run_id: str | None, file: Path | None) -> None:
     """Write the history as JSON to a file, or to standard output.
 
     It holds the customer's words, as the run does.
@@ -18,7 +18,7 @@ async def save_history(settings: Settings, run: str, file: Path | None) -> None:
         OSError: the file cannot be written.
     """
     client = await connect_by(settings)
-    found = await runs.find_or_fail(client, run)
+    found = await runs.find_or_fail(client, run, run_id)
     history = await found.handle.fetch_history(rpc_timeout=RPC_TIMEOUT)
     text = history.to_json()
     if file is None:

@@ -47,6 +47,7 @@ class Row:
     """One run, as the list shows it."""
 
     workflow_id: str
+    run_id: str
     order_id: str
     state: str
     stage: str
@@ -84,7 +85,7 @@ async def list_runs(settings: Settings, wanted: Filter, *, as_json: bool) -> Non
     if as_json:
         screen.data([asdict(row) for row in rows])
     elif rows:
-        _print(rows)
+        _print(rows, with_run_ids=wanted.order is not None)
         if len(rows) == wanted.limit:
             screen.hint(f"The newest {wanted.limit} are shown; --limit shows more.")
     else:
@@ -141,6 +142,7 @@ async def _row(run: WorkflowExecution, status: "RunStatus | None") -> Row:
     outcome = status.outcome.value if status is not None and status.outcome else ""
     return Row(
         workflow_id=run.id,
+        run_id=run.run_id,
         order_id=names.order_of_workflow(run.id) or run.id,
         state=run.status.name.lower() if run.status is not None else "unknown",
         stage=Stage.CLOSED.value if closed else stage,
@@ -154,13 +156,16 @@ async def _row(run: WorkflowExecution, status: "RunStatus | None") -> Row:
     )
 
 
-def _print(rows: list[Row]) -> None:
+def _print(rows: list[Row], *, with_run_ids: bool) -> None:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     for name in ("order", "how it stands", "amount", "waits for", "decide until", "started"):
         table.add_column(name, justify="right" if name == "amount" else "left")
+    if with_run_ids:
+        # One order's runs differ by nothing else that a person could name.
+        table.add_column("run id", no_wrap=True)
     for row in rows:
         open_deadline = row.deadline if row.stage == Stage.AWAITING_APPROVAL else None
         table.add_row(
@@ -170,6 +175,7 @@ def _print(rows: list[Row]) -> None:
             row.waits_for,
             screen.deadline(open_deadline),
             screen.instant(row.started_at),
+            *([row.run_id] if with_run_ids else []),
         )
     screen.show(table)
 

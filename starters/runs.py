@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
@@ -111,14 +112,19 @@ async def find(client: Client, workflow_id: str, run_id: str | None = None) -> F
     return Found(exact, description, str(memo.get(names.MEMO_REQUEST_ID, "")))
 
 
-async def find_or_fail(client: Client, run: str) -> Found:
-    """The run that RUN means.
+async def find_or_fail(client: Client, run: str, run_id: str | None = None) -> Found:
+    """The run that RUN means: the newest, or the one with this run id.
 
     Raises:
-        CommandError: there is none.
+        CommandError: there is none, or the run id can be none.
     """
     workflow_id = resolve(run)
-    found = await find(client, workflow_id)
+    if run_id is not None and not _is_uuid(run_id):
+        raise CommandError(f"--run-id: {run_id[:60]!r} can be no run id", Exit.USAGE)
+    found = await find(client, workflow_id, run_id)
+    if found is None and run_id is not None:
+        line = f"{workflow_id} has no run {run_id}; `refund list --order` shows those that are"
+        raise CommandError(line, Exit.NO_SUCH_RUN)
     if found is None:
         raise CommandError(
             f"there is no run {workflow_id}; `refund list` shows those that are", Exit.NO_SUCH_RUN
@@ -209,6 +215,13 @@ async def read_request(found: Found) -> RefundRequest | None:
             return None
         return _decode(event.workflow_execution_started_event_attributes.input.payloads)
     return None
+
+
+def _is_uuid(text: str) -> bool:
+    try:
+        return str(uuid.UUID(text)) == text.lower()
+    except ValueError:
+        return False
 
 
 def _decode(payloads: Any) -> RefundRequest | None:

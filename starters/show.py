@@ -46,14 +46,14 @@ class View:
         return "the server's record alone: it left no result"
 
 
-async def show(settings: Settings, run: str, *, as_json: bool) -> None:
+async def show(settings: Settings, run: str, run_id: str | None, *, as_json: bool) -> None:
     """Print what is known of a run.
 
     Raises:
         CommandError: there is no such run.
     """
     client = await connect_by(settings)
-    view = await read_view(await runs.find_or_fail(client, run))
+    view = await read_view(await runs.find_or_fail(client, run, run_id))
     if as_json:
         screen.data(_as_data(view))
     else:

@@ -13,7 +13,7 @@ import pytest
 import typer
 
 from domain.outcomes import MISTAKES_OF_THE_REQUESTER, Reason
-from starters.cli import app
+from starters.commands import app
 from tests import documents
 from tests.documents import DOCUMENTS, README, ROOT
 from tests.e2e.test_command import PATIENCE, REFUND, environment, running

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from starters.cli import app
+from starters.commands import app
 from starters.draft import LOCAL_REQUESTER
 from tests.starters.conftest import Typed
 

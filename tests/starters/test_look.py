@@ -167,3 +167,33 @@ async def test_a_history_that_cannot_be_written_is_told(typed: Typed, world: Wor
     assert done.code == 2
     assert len(done.err.splitlines()) == 1
     assert "no/such/folder/history.json" in done.err
+
+
+async def test_an_earlier_run_of_an_order_can_be_looked_at(
+    typed: Typed, world: World, tmp_path: Path
+) -> None:
+    """The list names the runs of an order; `show` and `history` take each of them."""
+    start = ("start", "--order", "8891", "--message", "It broke.", "--wait", "--json")
+    first, second = (await typed(*start)).data, (await typed(*start)).data
+    listed = (await typed("list", "--order", "8891", "--json")).data
+    assert {first["run_id"], second["run_id"]} <= {row["run_id"] for row in listed}
+    assert first["run_id"] in (await typed("list", "--order", "8891")).out
+
+    earlier = ("8891", "--run-id", first["run_id"])
+    shown = (await typed("show", *earlier, "--json")).data
+    assert shown["status"]["outcome"] == "refunded"
+    newest = (await typed("show", "8891", "--json")).data
+    assert newest["status"]["outcome"] == "already_refunded"
+    file = tmp_path / "first.json"
+    assert (await typed("history", *earlier, "-o", str(file))).code == 0
+    assert first["run_id"] in file.read_text()
+    assert second["run_id"] not in file.read_text()
+
+
+async def test_a_run_id_that_is_none_is_told(typed: Typed, world: World) -> None:
+    """P7: one that can be none, and one that is another's."""
+    await (await world.start("8891")).result()
+    wrong = await typed("show", "8891", "--run-id", "../8890")
+    assert (wrong.code, "can be no run id" in wrong.err) == (2, True)
+    other = await typed("show", "8891", "--run-id", "00000000-0000-4000-8000-000000000000")
+    assert (other.code, "has no run" in other.err) == (4, True)
