@@ -43,6 +43,7 @@ SEEDED = {
     GRACE: (["finance_director"], 5_000_000),
     SAM: (["support"], 0),
 }
+CHANGES = ("leaves", "comes back", "is cut", "is trusted", "is promoted")
 Answer = TypeVar("Answer")
 anybody = st.sampled_from(PEOPLE)
 
@@ -74,7 +75,7 @@ class Machine(RuleBasedStateMachine):
         return self.plain.outcome is None
 
     @initialize(
-        total=st.sampled_from([42_000, 100_000, 185_000]),
+        total=st.sampled_from([42_000, 185_000, 185_000]),
         requester=st.sampled_from([SAM, SAM, MARIA, GRACE]),
     )  # fmt: skip
     def begin(self, total: int, requester: str) -> None:
@@ -89,6 +90,12 @@ class Machine(RuleBasedStateMachine):
         self._settle()
 
     @precondition(lambda self: self.is_open)
+    @rule(who=st.sampled_from([MARIA, GRACE, TOM]))
+    def approve(self, who: str) -> None:
+        """An approval in good order, which is what most of them are."""
+        self._decide(who, approves=True, how="well")
+
+    @precondition(lambda self: self.is_open)
     @rule(
         who=anybody,
         approves=st.sampled_from([True, True, True, False]),
@@ -96,7 +103,11 @@ class Machine(RuleBasedStateMachine):
                              "by another key", "on another proposal", "by the first key"]),
     )  # fmt: skip
     def decide(self, who: str, approves: bool, how: str) -> None:
-        """Somebody decides, rightly or not; the run's answer is the rules' answer."""
+        """Somebody decides, rightly or not."""
+        self._decide(who, approves=approves, how=how)
+
+    def _decide(self, who: str, *, approves: bool, how: str) -> None:
+        """The run's answer is the rules' answer."""
         member = self.staff[who]
         kid = f"{who.partition('@')[0]}.{1 if how == 'by the first key' else member.issued}"
         signed = self.now
@@ -133,7 +144,7 @@ class Machine(RuleBasedStateMachine):
             self.plain.by_hand += minor
 
     @precondition(lambda self: self.is_open)
-    @rule(who=anybody, change=st.sampled_from(["leaves", "comes back", "is cut", "is promoted"]))
+    @rule(who=anybody, change=st.sampled_from(CHANGES))
     def staff_changes(self, who: str, change: str) -> None:
         """Rights come and go while a request waits."""
         member = self.staff[who]
@@ -144,7 +155,9 @@ class Machine(RuleBasedStateMachine):
                 member.active, member.limit = True, SEEDED[who][1]
                 member.roles = list(SEEDED[who][0])
             case "is cut":
-                member.limit //= 10
+                member.limit = 100_000 if member.limit > 100_000 else member.limit // 2
+            case "is trusted":
+                member.limit = 5_000_000
             case "is promoted":
                 member.roles, member.limit = ["finance_director"], 5_000_000
         self.do(self._tell_directory(who))
@@ -326,7 +339,7 @@ async def test_every_sequence_of_events_follows_the_rules(
     async with World(server, tmp_path) as world:
         Machine.world, Machine.loop = world, asyncio.get_running_loop()
         wanted = settings(
-            max_examples=25,
+            max_examples=30,
             stateful_step_count=12,
             deadline=None,
             derandomize=True,
