@@ -40,8 +40,8 @@ from workflows import calls
 
 # A thousand refunds each: fifty thousand in sixty days.
 READINGS_LIMIT = 50
-# More than this in one sweep is no accident of single banks: operations should know of the heap.
-FAILED_LIMIT = 100
+# As many as this in one sweep are no accident of single banks: operations should know of the heap.
+FAILED_LIMIT = 50
 _UNKNOWN = (
     "No open run tells of it and the ledger has no confirmation of it, so no corrective mail goes "
     "to the customer."
@@ -107,7 +107,7 @@ async def _find(environment: str, since: datetime) -> _Finding:
         if not after:
             return finding
         if len(finding.failed) >= FAILED_LIMIT:
-            words = f"More than {len(finding.failed)} refunds failed; the next sweep goes on."
+            words = f"{len(finding.failed)} refunds failed, or more; the next sweep goes on."
             finding.stop(SweepOutcome.TOO_MANY_FAILED, words)
             return finding
         if workflow.now() >= give_up_at:

@@ -2,87 +2,34 @@
 
 import asyncio
 import uuid
-from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 import pytest
 from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.workflowservice.v1 import ResetWorkflowExecutionRequest
-from temporalio.client import WorkflowFailureError, WorkflowHandle
-from temporalio.contrib.pydantic import pydantic_data_converter
-from temporalio.exceptions import ApplicationError
-from temporalio.worker import Replayer
+from temporalio.client import WorkflowHandle
 
-from activities.payments import PAGE
+from activities import payments
 from domain import names
-from domain.models import Outcome, Refund
-from domain.sweep import SweepOrder, SweepOutcome, SweepReport
+from domain.models import Outcome
+from domain.sweep import SweepOutcome, SweepReport
 from tests.counting import cost_of
-from tests.workflows.test_recovery import BAD_INPUT
+from tests.sweeping import (
+    CORRECTED,
+    OPERATIONS,
+    SEEDED,
+    begin,
+    end_of,
+    fails,
+    make,
+    refunded,
+    retries,
+    said,
+    swept,
+    verifying,
+)
 from tests.world import PATIENCE, Run, World
-from workers.settings import SANDBOX_STRIPE_KEY
-from workers.wiring import WORKFLOWS
-
-CORRECTED = {"correction": 1, "alert.refund_failed_later": 1}
-# Refunds that the company has from the beginning, made by hand.
-SEEDED = 2
-OPERATIONS = "refund-operations@northwind.example"
-
-
-async def begin(world: World, *arguments: Any) -> WorkflowHandle[Any, SweepReport]:
-    """Start a sweep, as the Schedule would, or with any other arguments."""
-    return await world.client.start_workflow(
-        names.SWEEP_WORKFLOW,
-        args=arguments or [SweepOrder(environment="local")],
-        id=f"{names.sweep_id('local')}-{uuid.uuid4().hex}",
-        task_queue=names.TASK_QUEUE,
-        result_type=SweepReport,
-    )
-
-
-async def end_of(sweep: WorkflowHandle[Any, SweepReport]) -> SweepReport:
-    """Wait for a sweep's end; its history replays."""
-    async with asyncio.timeout(PATIENCE):
-        report = SweepReport.model_validate(await sweep.result())
-    replayer = Replayer(workflows=WORKFLOWS, data_converter=pydantic_data_converter)
-    await replayer.replay_workflow(await sweep.fetch_history())
-    return report
-
-
-async def swept(world: World) -> SweepReport:
-    """Sweep once."""
-    return await end_of(await begin(world))
-
-
-async def refunded(world: World, order: str = "8891") -> tuple[Run, str]:
-    """A run that has confirmed its refund, and the refund's id."""
-    run = await world.start(order)
-    ended = await run.result()
-    assert ended.outcome is Outcome.REFUNDED
-    assert ended.refund is not None
-    return run, ended.refund.id
-
-
-async def verifying(world: World) -> tuple[Run, Refund]:
-    """A run that rests between two readings of its refund, which is pending."""
-    await world.control("payments/pi_8891", {"next_refund_status": "pending"})
-    run = await world.start("8891")
-    status = await run.until(lambda s: "refund_read" in [entry.what for entry in s.trail])
-    assert status.refund is not None
-    return run, status.refund
-
-
-async def fails(world: World, refund: str, status: str = "failed") -> None:
-    """The bank sends a refund back."""
-    change = {"status": status, "failure_reason": "lost_or_stolen_card"}
-    await world.control(f"refunds/{refund}", change)
-
-
-async def said(world: World) -> dict[str, int]:
-    """The mails that sweeps have sent, by purpose."""
-    mails = await world.mails()
-    return {purpose: n for purpose, n in mails.items() if purpose.startswith(("alert", "corr"))}
 
 
 @pytest.mark.parametrize("status", ["failed", "canceled"])
@@ -139,7 +86,7 @@ async def test_two_sweeps_at_once_say_it_once(world: World) -> None:
 
 
 async def _rests(sweep: WorkflowHandle[Any, Any]) -> bool:
-    return (await sweep.describe()).close_time is not None or await _retries(sweep)
+    return (await sweep.describe()).close_time is not None or await retries(sweep)
 
 
 async def test_a_worker_that_ends_between_the_two_mails(world: World) -> None:
@@ -240,22 +187,6 @@ async def test_a_refund_that_nobody_told_of_alerts_operations_alone(world: World
     assert "no corrective mail" in (await world.mail("alert.refund_failed_later"))["text"]
 
 
-async def make(world: World, key: str | None) -> str:
-    """A refund that no run of this environment has made; its id."""
-    answer = await world.http.post(
-        "/v1/refunds",
-        headers={"Authorization": f"Bearer {SANDBOX_STRIPE_KEY}"},
-        data={
-            "payment_intent": "pi_8891",
-            "amount": "100",
-            **({f"metadata[{names.METADATA_KEY}]": key} if key is not None else {}),
-        },
-    )
-    assert answer.is_success, answer.text
-    refund: str = answer.json()["id"]
-    return refund
-
-
 OF_OTHERS = {
     "nobody's": None,
     "another environment's": "staging/refund-order-8891/req-1/refund.r1",
@@ -280,12 +211,12 @@ async def test_refunds_of_others_are_left_alone(world: World, whose: str) -> Non
 async def test_a_failed_refund_is_found_behind_more_than_a_page(world: World) -> None:
     """All pages are read: a hundred and one later refunds push ours to the second one."""
     _, refund = await refunded(world)
-    for _ in range(PAGE + 1):
+    for _ in range(payments.PAGE + 1):
         await world.control("hand_refund", {"payment": "pi_8899", "amount_minor": 1})
     await fails(world, refund)
     report = await swept(world)
 
-    assert report.looked_at > PAGE
+    assert report.looked_at > payments.PAGE
     assert report.found == (refund,)
     assert await said(world) == CORRECTED
 
@@ -303,120 +234,9 @@ async def test_a_sweep_looks_sixty_days_back(world: World, days: int, *, seen: b
     assert report.looked_at == SEEDED + seen
 
 
-async def test_a_provider_that_is_down_is_left_to_the_next_sweep(world: World) -> None:
-    """P4: after an hour operations hear of it, once on a day; the next sweep corrects as ever."""
-    _, refund = await refunded(world)
-    await fails(world, refund)
-    down = {"system": "payments", "operation": "refunds.list", "what": "fail_before"}
-    await world.control("faults", [{**down, "call": "every"}])
-    reports = [await out_of_patience(world) for _ in range(2)]
-    await world.http.delete("/control/faults")
-    after = await swept(world)
-
-    assert [report.outcome for report in reports] == [SweepOutcome.UNREADABLE] * 2
-    assert "server_fault" in reports[0].explanation
-    assert after.found == (refund,)
-    assert await said(world) == {**CORRECTED, "alert.unreadable": 1}
-    alert = await world.mail("alert.unreadable")
-    assert alert["to"] == [OPERATIONS]
-    assert "server_fault" in alert["text"]
-
-
-async def out_of_patience(world: World) -> SweepReport:
-    """Sweep, and let time go by until the sweep gives its reading up."""
-    sweep = await begin(world)
-    await world.until(lambda: _retries(sweep))
-    await Run(world, world.request(), sweep).move_on(hours=1, minutes=1)
-    return await end_of(sweep)
-
-
-async def _retries(sweep: WorkflowHandle[Any, Any]) -> bool:
-    pending = (await sweep.describe()).raw_description.pending_activities
-    return any(activity.attempt > 1 for activity in pending)
-
-
-async def test_operations_hear_of_it_while_the_order_service_is_down(world: World) -> None:
-    """P4: the alert does not wait for the customer's address; the next sweep writes to them."""
-    _, refund = await refunded(world)
-    await fails(world, refund)
-    down = {"system": "orders", "operation": "orders.get", "what": "fail_before"}
-    await world.control("faults", [{**down, "call": "every"}])
-    await out_of_patience(world)
-    first = await said(world)
-    await world.http.delete("/control/faults")
-    reports = [await swept(world) for _ in range(2)]
-
-    assert first == {"alert.refund_failed_later": 1}
-    assert "could not be told yet" in (await world.mail("alert.refund_failed_later"))["text"]
-    assert [report.found for report in reports] == [(refund,), ()]
-    assert await said(world) == CORRECTED
-
-
-async def test_an_address_that_is_refused_is_told_to_operations(world: World) -> None:
-    """P4: no later sweep can write there either, so a person must find another way."""
-    _, refund = await refunded(world)
-    to = (await world.mail("refunded"))["to"][0]
-    await fails(world, refund)
-    row = {"system": "mail", "operation": "send", "stage": "rcpt", "recipient": to}
-    fault = {**row, "what": "status", "status": 550, "call": "every"}
-    await world.control("faults", [fault])
-    reports = [await swept(world) for _ in range(2)]
-
-    assert [report.found for report in reports] == [(refund,), ()]
-    assert await said(world) == {"alert.refund_failed_later": 1}
-    assert "refused for good" in (await world.mail("alert.refund_failed_later"))["text"]
-
-
-async def test_a_broken_refund_of_somebody_else_stops_nothing(world: World) -> None:
-    """An old refund on the account without what we need of ours does not hide ours."""
-    _, refund = await refunded(world)
-    await fails(world, refund)
-    key = {"Authorization": f"Bearer {SANDBOX_STRIPE_KEY}"}
-    page = (await world.http.get("/v1/refunds", headers=key)).json()
-    strange: dict[str, Any] = {
-        "id": "re_old",
-        "status": None,
-        "payment_intent": None,
-        "metadata": [],
-    }
-    page["data"].insert(0, strange)
-    row = {"system": "payments", "operation": "refunds.list", "what": "status", "status": 200}
-    await world.control("faults", [{**row, "body": page}])
-
-    assert (await swept(world)).found == (refund,)
-
-
 async def test_a_sweep_that_finds_nothing_costs_two_actions(world: World) -> None:
     """One start and one reading, where there are no more than a thousand refunds."""
     sweep = await begin(world)
     await end_of(sweep)
 
     assert cost_of(await sweep.fetch_history()).actions == 2
-
-
-@pytest.mark.parametrize("name", BAD_INPUT, ids=[name.replace(" ", "-") for name in BAD_INPUT])
-async def test_a_sweep_started_with_bad_input_fails(world: World, name: str) -> None:
-    """P7: anybody can start a sweep with anything from the Web UI; it ends and hangs nowhere."""
-    arguments: Sequence[Any] = BAD_INPUT[name]
-    handle = await world.client.start_workflow(
-        names.SWEEP_WORKFLOW,
-        args=arguments,
-        id=f"{names.sweep_id('local')}-{uuid.uuid4().hex}",
-        task_queue=names.TASK_QUEUE,
-    )
-    with pytest.raises(WorkflowFailureError) as failure:
-        async with asyncio.timeout(PATIENCE):
-            await handle.result()
-    assert isinstance(failure.value.cause, ApplicationError)
-    if len(arguments) == 1:
-        assert failure.value.cause.type == "bad_request"
-        assert '{"environment": "local"}' in failure.value.cause.message
-
-
-async def test_a_sweep_of_another_environment_reads_nothing(world: World) -> None:
-    """A worker of `local` does no part of a sweep of `staging`."""
-    sweep = await begin(world, SweepOrder(environment="staging"))
-    await world.until(lambda: _retries(sweep))
-    await sweep.terminate("the test is over")
-
-    assert "refunds.list" not in (await world.books())["calls"]
