@@ -214,11 +214,14 @@ async def test_a_failed_refund_is_found_behind_more_than_a_page(world: World) ->
     for _ in range(payments.PAGE + 1):
         await world.control("hand_refund", {"payment": "pi_8899", "amount_minor": 1})
     await fails(world, refund)
-    report = await swept(world)
+    sweep = await begin(world)
+    report = await end_of(sweep)
 
     assert report.looked_at > payments.PAGE
     assert report.found == (refund,)
     assert await said(world) == CORRECTED
+    # Start, one reading of both pages, whom to write to, two mails.
+    assert cost_of(await sweep.fetch_history()).actions == 5
 
 
 @pytest.mark.parametrize(("days", "seen"), [(59, True), (61, False)])

@@ -148,7 +148,7 @@ async def test_a_broken_refund_of_somebody_else_stops_nothing(world: World) -> N
     }
     page["data"].insert(0, strange)
     row = {"system": "payments", "operation": "refunds.list", "what": "status", "status": 200}
-    await world.control("faults", [{**row, "body": page}])
+    await world.control("faults", [{**row, "body": page, "call": "every"}])
 
     assert (await swept(world)).found == (refund,)
 
