@@ -46,9 +46,9 @@ REQUEST_SECONDS = 20.0
 # start-to-close time of 30 s, a refund has 60 s.
 READ_SECONDS = 12.0
 REFUND_SECONDS = 50.0
-# For the pages of one reading of a sweep, a thousand refunds.
+# For the pages of one reading of a sweep, 2,500 refunds.
 SWEEP_SECONDS = 60.0
-SWEEP_PAGES = 10
+SWEEP_PAGES = 25
 # The provider's largest page.
 PAGE = 100
 # Facts older than this allow nothing: what they say may have changed meanwhile.

@@ -29,7 +29,7 @@ from domain.names import (
 from domain.sweep import WATCHED, Duty, FailedRefund, duty
 
 # A result goes into the history. The next reading goes on where this one stopped.
-FOUND_LIMIT = 50
+FOUND_LIMIT = 20
 # Temporal answers in milliseconds, or the whole reading is tried again.
 _DESCRIBE_SECONDS = 5.0
 _REASON_LIMIT = 100

@@ -76,7 +76,7 @@ TOOLS_ATTEMPT = timedelta(seconds=10)
 READ_ATTEMPT = timedelta(seconds=30)
 REFUND_ATTEMPT = timedelta(seconds=60)
 MAIL_ATTEMPT = timedelta(seconds=60)
-# Ten pages of refunds, and some looks into ledger and Temporal.
+# The pages of one reading, and some looks into ledger and Temporal.
 SWEEP_ATTEMPT = timedelta(minutes=2)
 # A model takes its time for a long answer.
 MODEL_ATTEMPT = timedelta(seconds=90)

@@ -38,10 +38,10 @@ with workflow.unsafe.imports_passed_through():
 
 from workflows import calls
 
-# A thousand refunds each: fifty thousand in sixty days.
-READINGS_LIMIT = 50
+# Of 2,500 refunds each: fifty thousand in sixty days.
+READINGS_LIMIT = 20
 # As many as this in one sweep are no accident of single banks: operations should know of the heap.
-FAILED_LIMIT = 50
+FAILED_LIMIT = 20
 _UNKNOWN = (
     "No open run tells of it and the ledger has no confirmation of it, so no corrective mail goes "
     "to the customer."

@@ -238,7 +238,7 @@ async def test_a_sweep_looks_sixty_days_back(world: World, days: int, *, seen: b
 
 
 async def test_a_sweep_that_finds_nothing_costs_two_actions(world: World) -> None:
-    """One start and one reading, where there are no more than a thousand refunds."""
+    """One start and one reading; the Schedule itself is billed for two more."""
     sweep = await begin(world)
     await end_of(sweep)
 

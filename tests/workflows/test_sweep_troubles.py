@@ -72,7 +72,7 @@ async def test_a_sweep_that_can_tell_nobody_fails(world: World) -> None:
 async def test_more_refunds_than_a_sweep_looks_at_are_no_secret(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """P4: fifty readings, and the oldest refunds were not looked at: operations hear of it."""
+    """P4: the oldest refunds were not looked at: operations hear of it, with the number."""
     monkeypatch.setattr(payments, "PAGE", 1)
     monkeypatch.setattr(payments, "SWEEP_PAGES", 1)
     for _ in range(READINGS_LIMIT + 1 - SEEDED):
