@@ -82,6 +82,7 @@ async def test_more_refunds_than_a_sweep_looks_at_are_no_secret(
     assert report.outcome is SweepOutcome.TOO_MANY_REFUNDS
     assert report.looked_at == READINGS_LIMIT
     assert await world.mails() == {"alert.too_many_refunds": 1}
+    assert f"newest {READINGS_LIMIT}" in (await world.mail("alert.too_many_refunds"))["text"]
 
 
 async def test_a_heap_of_failed_refunds_is_told_over_several_sweeps(world: World) -> None:
