@@ -113,12 +113,15 @@ def doctor(
             "--fix", help="Make the sweep's schedule, register attributes, keep closed runs."
         ),
     ] = False,
+    keys: Annotated[
+        bool, typer.Option(help="Look at the keys too; not needed where nobody signs.")
+    ] = True,
     as_json: Json = False,
 ) -> None:
     """Say what is wrong with the set-up, and how to mend it; or mend what is safe to mend."""
     from starters.doctor import doctor as run_doctor
 
-    _do(run_doctor(fix=fix, as_json=as_json))
+    _do(run_doctor(fix=fix, keys=keys, as_json=as_json))
 
 
 @app.command(epilog='Example: refund start --order 8891 --message "It came broken." --wait')

@@ -47,13 +47,13 @@ class Finding:
     """What `--fix` has done about it, in words."""
 
 
-async def doctor(*, fix: bool, as_json: bool) -> None:
+async def doctor(*, fix: bool, keys: bool, as_json: bool) -> None:
     """Check everything that can be checked from here, and mend what is safe to mend.
 
     Raises:
         CommandError: something is wrong.
     """
-    findings = await examine(fix=fix)
+    findings = await examine(fix=fix, keys=keys)
     if as_json:
         screen.data([_as_data(finding) for finding in findings])
     else:
@@ -68,16 +68,18 @@ def _as_data(finding: Finding) -> dict[str, Any]:
     return asdict(replace(finding, mend="") if finding.ok else finding)
 
 
-async def examine(*, fix: bool = False) -> list[Finding]:
-    """All findings, in the order in which to mend them; with `fix`, as they are afterwards."""
+async def examine(*, fix: bool = False, keys: bool = True) -> list[Finding]:
+    """All findings, in the order in which to mend them; with `fix`, as they are afterwards.
+
+    Without `keys`, those that people sign with are left out: a worker's machine has none.
+    """
     try:
         settings = load_settings()
     except SettingsError as error:
         return [Finding("settings", False, str(error), "Set or unset what is named.")]
-    findings = [
-        Finding("settings", True, f"environment {settings.environment}"),
-        await asyncio.to_thread(_keys, settings),
-    ]
+    findings = [Finding("settings", True, f"environment {settings.environment}")]
+    if keys:
+        findings.append(await asyncio.to_thread(_keys, settings))
     try:
         target = find_target(settings)
         client = await connect(target)

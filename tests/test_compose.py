@@ -72,7 +72,7 @@ def test_it_agrees_with_the_code() -> None:
         ("[refund, worker]", "[refund, labourer]", "refund labourer is no command"),
         ("[refund, worker]", "[worker]", "worker is no command"),
         ("[refund, worker]", "[refund, worker, --turbo]", "refund knows no --turbo"),
-        ("[CMD, refund, doctor]", "[CMD, refund, medic]", "refund medic is no command"),
+        ("[CMD, refund, doctor,", "[CMD, refund, medic,", "refund medic --no-keys is no command"),
         ("-m, northwind", "-m, southwind", "python -m southwind is no command"),
         ("--smtp-port", "--mail-port", "python knows no --mail-port"),
         ("NORTHWIND_SMTP_URL", "NORTHWIND_MAIL_URL", "NORTHWIND_MAIL_URL is read by neither"),

@@ -1,5 +1,6 @@
 """`refund doctor`: each thing that is wrong, and how to mend it."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -92,6 +93,18 @@ async def test_keys_are_looked_at(
     found = await findings(typed)
     assert not found["keys"]["ok"]
     assert says in found["keys"]["detail"]
+
+
+async def test_a_machine_that_signs_nothing_needs_no_keys(
+    typed: Typed, world: World, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A worker's container has no private keys, and is healthy without them."""
+    monkeypatch.setenv("NORTHWIND_KEYS_DIR", str(tmp_path / "none"))
+    healthy = await typed("doctor", "--fix", "--no-keys", "--json")
+    assert healthy.code == 0, healthy.err
+    assert "keys" not in [finding["check"] for finding in healthy.data]
+    asked = await findings(typed)
+    assert [name for name, found in asked.items() if not found["ok"]] == ["keys"]
 
 
 async def test_a_wrong_setting_is_found(typed: Typed, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -76,14 +76,16 @@ class Machine(RuleBasedStateMachine):
 
     @initialize(
         total=st.sampled_from([42_000, 185_000, 185_000]),
-        requester=st.sampled_from([SAM, SAM, MARIA, GRACE]),
-    )  # fmt: skip
-    def begin(self, total: int, requester: str) -> None:
-        """A customer's letter is handed in."""
+        requester=st.sampled_from([SAM, SAM, SAM, MARIA, GRACE]),
+        second=st.sampled_from(["comes back", "is trusted", "is promoted"]),
+    )
+    def begin(self, total: int, requester: str, second: str) -> None:
+        """A customer's letter is handed in; the second manager has more or less to say."""
         self.staff = {
             who: Member(list(roles), limit, [Key(f"{who.partition('@')[0]}.1", since=0)])
             for who, (roles, limit) in SEEDED.items()
         }
+        self._change(TOM, second)
         self.do(self._restore_staff())
         self.plain = Rules(total, requester, self.staff, began=self.now)
         self.run = self.do(self._start(total, requester))
@@ -144,9 +146,17 @@ class Machine(RuleBasedStateMachine):
             self.plain.by_hand += minor
 
     @precondition(lambda self: self.is_open)
-    @rule(who=anybody, change=st.sampled_from(CHANGES))
-    def staff_changes(self, who: str, change: str) -> None:
-        """Rights come and go while a request waits."""
+    @rule(who=anybody, hits=st.booleans(), change=st.sampled_from(CHANGES))
+    def staff_changes(self, who: str, hits: bool, change: str) -> None:
+        """Rights come and go while a request waits, also those of one who has approved."""
+        who = self._hit(who, hits)
+        self._change(who, change)
+        self.do(self._tell_directory(who))
+
+    def _hit(self, who: str, hits: bool) -> str:
+        return next(iter(self.plain.approvals)) if hits and self.plain.approvals else who
+
+    def _change(self, who: str, change: str) -> None:
         member = self.staff[who]
         match change:
             case "leaves":
@@ -160,12 +170,12 @@ class Machine(RuleBasedStateMachine):
                 member.limit = 5_000_000
             case "is promoted":
                 member.roles, member.limit = ["finance_director"], 5_000_000
-        self.do(self._tell_directory(who))
 
     @precondition(lambda self: self.is_open)
-    @rule(who=anybody, lost=st.booleans())
-    def key_changes(self, who: str, lost: bool) -> None:
+    @rule(who=anybody, hits=st.booleans(), lost=st.booleans())
+    def key_changes(self, who: str, hits: bool, lost: bool) -> None:
         """A key is replaced by a new one, or withdrawn as of long ago, since it was stolen."""
+        who = self._hit(who, hits)
         member = self.staff[who]
         for key in member.keys:
             key.until = min(key.until, 0.0 if lost else float(int(self.now) - 1))
