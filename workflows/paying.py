@@ -87,7 +87,8 @@ async def pay(state: RunState, postbox: Postbox) -> Ours | Changed | RightLost |
         waited = workflow.now() - began
         if waited >= _UNKNOWN_PATIENCE:
             break
-        if waited >= calls.REFUND_PATIENCE:
+        # The server gives an attempt up before a pause that would reach beyond its time.
+        if attempt is None or waited >= calls.REFUND_PATIENCE:
             words = "It is not known whether the refund was made; the run keeps looking."
             postbox.send(state, notices.alert(state, f"unknown.r{_round(state)}", words))
         # A worker whose clock is off calls all facts stale: do not run in circles. The pause comes
