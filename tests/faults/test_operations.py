@@ -94,12 +94,32 @@ async def test_terminated_after_the_refund_and_started_without_the_request_id(
     with pytest.raises(CommandError) as refused:
         await _begin(world, uuid.uuid4().hex)
     assert refused.value.exit_code is Exit.REFUSED
-    assert await _begin(world, f"req-{uuid.uuid4().hex}", anew=True)
-    handle = world.client.get_workflow_handle(run.handle.id, result_type=RunStatus)
-    ended = RunStatus.model_validate(await handle.result())
+    request_id = f"req-{uuid.uuid4().hex}"
+    assert await _begin(world, request_id, anew=True)
+    ended = await _begun_run(world, request_id).result()
 
     assert (ended.outcome, ended.reason) == (Outcome.ALREADY_REFUNDED, Reason.REFUNDED_BEFORE)
     assert await world.refunds() == PAID
+
+
+async def test_the_same_start_twice_at_once_is_begun_once(world: World) -> None:
+    """R26: both have looked and found no run; one starts it, the other finds it running."""
+    request_id = f"req-{uuid.uuid4().hex}"
+    begun = await asyncio.gather(*(_begin(world, request_id, repeats=True) for _ in range(3)))
+    run = _begun_run(world, request_id)
+    await run.approve()
+    await run.result()
+
+    assert sorted(begun) == [False, False, True]
+    assert (await world.refunds(), await world.mails()) == (PAID, STORY_MAILS)
+
+
+def _begun_run(world: World, request_id: str) -> Run:
+    """The run of order 8890 that a command has started."""
+    handle = world.client.get_workflow_handle("refund-order-8890", result_type=RunStatus)
+    run = Run(world, world.request(request_id=request_id), handle)
+    world.runs.append(run)
+    return run
 
 
 async def _start_process(world: World, request_id: str) -> tuple[int, Any]:
@@ -125,9 +145,7 @@ async def test_the_same_start_by_two_processes_at_once_is_one_run(world: World) 
     """R26: both end well and name the same run, and one of them has started it."""
     request_id = f"req-{uuid.uuid4().hex}"
     both = await asyncio.gather(*(_start_process(world, request_id) for _ in range(2)))
-    handle = world.client.get_workflow_handle("refund-order-8890", result_type=RunStatus)
-    run = Run(world, world.request(request_id=request_id), handle)
-    world.runs.append(run)
+    run = _begun_run(world, request_id)
     await run.approve()
     await run.result()
 
