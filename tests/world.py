@@ -168,9 +168,11 @@ class World:
 
     async def __aexit__(self, *error: object) -> None:
         """End what a test left open, and stop."""
-        for run in self.runs:
-            if (await run.handle.describe()).close_time is None:
-                await run.handle.terminate("the test is over")
+        for workflow_id in {run.handle.id for run in self.runs}:
+            # Whichever run of the order is the last one: a handle from a start names its own.
+            last = self.client.get_workflow_handle(workflow_id)
+            if (await last.describe()).close_time is None:
+                await last.terminate("the test is over")
         await self._worker.aclose()
         await self._world.aclose()
 
