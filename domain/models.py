@@ -19,7 +19,7 @@ from pydantic import (
 
 from domain.instants import Instant
 from domain.money import LARGEST_MINOR, Money
-from domain.names import IDENTIFIER_PATTERN, is_identifier
+from domain.names import IDENTIFIER_PATTERN, is_identifier, read_refund_key
 
 
 def _no_path(text: str) -> str:
@@ -126,6 +126,14 @@ class Refund(Frozen):
     @property
     def succeeded(self) -> bool:
         return self.status == RefundStatus.SUCCEEDED
+
+    def may_cover(self, order_id: str) -> bool:
+        """Whether it may have refunded this order: one payment may have paid for several.
+
+        Our mark on it tells; one by hand carries none, and counts for the order that asks.
+        """
+        key = read_refund_key(self.key) if self.key is not None else None
+        return key is None or key.order_id == order_id
 
 
 class Payment(Frozen):

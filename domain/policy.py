@@ -67,8 +67,11 @@ def take_up(request: RefundRequest, case: Case, now: datetime) -> Claim | Ours |
 
 
 def _claim(request: RefundRequest, order: Order, payment: Payment) -> Claim | Close:
-    # One payment may have paid for several orders.
-    refundable = min(payment.left, order.total, key=lambda money: money.amount_minor)
+    counted = [refund for refund in payment.refunds if refund.takes_money]
+    covered = sum_minor([refund for refund in counted if refund.may_cover(order.id)])
+    # One payment may have paid for several orders: none is refunded at another's expense.
+    left_of_order = order.total.with_minor(max(0, order.total.amount_minor - covered))
+    refundable = min(payment.left, left_of_order, key=lambda money: money.amount_minor)
     try:
         amount = (
             refundable
@@ -77,8 +80,8 @@ def _claim(request: RefundRequest, order: Order, payment: Payment) -> Claim | Cl
         )
     except MoneyError as error:
         return _declined(Reason.AMOUNT_INVALID, f"The amount is wrong: {error}.")
-    if payment.left.amount_minor == 0:
-        return _nothing_left(order, payment)
+    if refundable.amount_minor == 0:
+        return _nothing_left(order, counted)
     if amount.amount_minor > refundable.amount_minor:
         words = f"{amount} was asked for, and {refundable} can be refunded."
         return _declined(Reason.AMOUNT_ABOVE_REFUNDABLE, words)
@@ -99,15 +102,21 @@ def _earlier(request: RefundRequest, order: Order, made: Ours | Close) -> Ours |
     return Close(outcome=Outcome.NEEDS_HUMAN, reason=Reason.REFUND_CONTRADICTORY, explanation=words)
 
 
-def _nothing_left(order: Order, payment: Payment) -> Close:
-    counted = [refund for refund in payment.refunds if refund.takes_money]
-    if counted and all(refund.succeeded for refund in counted):
-        words = f"All of order {order.id} was refunded before: {_list(counted)}."
+def _nothing_left(order: Order, counted: list[Refund]) -> Close:
+    covering = [refund for refund in counted if refund.may_cover(order.id)]
+    by_others = len(covering) < len(counted)
+    if by_others and sum_minor(covering) < order.total.amount_minor:
+        words = f"Nothing is left of the payment, and other orders had a part: {_list(counted)}."
+        return Close(
+            outcome=Outcome.NEEDS_HUMAN, reason=Reason.REFUND_CONTRADICTORY, explanation=words
+        )
+    if covering and all(refund.succeeded for refund in covering):
+        words = f"All of order {order.id} was refunded before: {_list(covering)}."
         return Close(
             outcome=Outcome.ALREADY_REFUNDED,
             reason=Reason.REFUNDED_BEFORE,
             explanation=words,
-            refund=counted[0] if len(counted) == 1 else None,
+            refund=covering[0] if len(covering) == 1 else None,
         )
     words = f"Nothing is left of order {order.id}, and not all of its refunds have succeeded."
     return Close(outcome=Outcome.NEEDS_HUMAN, reason=Reason.OTHER_REFUND_PENDING, explanation=words)
@@ -232,6 +241,11 @@ def _outside_window(order: Order, policy: Policy, now: datetime) -> bool:
 
 def _declined(reason: Reason, words: str) -> Close:
     return Close(outcome=Outcome.DECLINED, reason=reason, explanation=words)
+
+
+def sum_minor(refunds: list[Refund]) -> int:
+    """What these refunds come to, in minor units."""
+    return sum(refund.amount.amount_minor for refund in refunds)
 
 
 def _list(refunds: list[Refund]) -> str:

@@ -8,9 +8,8 @@ from domain.approvals import Standing, stand
 from domain.case import Case, Ours
 from domain.models import Frozen, Outcome, Payment, Proposal, Refund
 from domain.money import Money
-from domain.names import read_refund_key
 from domain.outcomes import Close, Reason
-from domain.policy import Claim, disputed
+from domain.policy import Claim, disputed, sum_minor
 
 
 class Clear(Frozen):
@@ -48,7 +47,7 @@ def recheck(
     if payment.disputed:
         return disputed(payment)
     by_others = _not_in(proposal.known_refunds, payment)
-    if payment.taken_minor > proposal.taken_before.amount_minor + _sum_minor(by_others):
+    if payment.taken_minor > proposal.taken_before.amount_minor + sum_minor(by_others):
         words = f"More of {payment.id} is refunded than the provider has refunds to show for."
         return _to_a_person(Reason.REFUND_CONTRADICTORY, words)
     if by_others:
@@ -67,8 +66,8 @@ def _after_others(claim: Claim, payment: Payment, order_id: str) -> Changed | Cl
     A refund of another order that the same payment paid for takes money and covers nothing.
     """
     since_claim = _not_in(claim.known_refunds, payment)
-    covering = [r for r in since_claim if _order_of(r) in (None, order_id)]
-    open_minor = claim.amount.amount_minor - _sum_minor(covering)
+    covering = [r for r in since_claim if r.may_cover(order_id)]
+    open_minor = claim.amount.amount_minor - sum_minor(covering)
     if open_minor > 0:
         amount = claim.amount.with_minor(open_minor)
         if open_minor > payment.left.amount_minor:
@@ -88,22 +87,12 @@ def _after_others(claim: Claim, payment: Payment, order_id: str) -> Changed | Cl
     return _to_a_person(Reason.OTHER_REFUND_PENDING, words)
 
 
-def _order_of(refund: Refund) -> str | None:
-    """The order that our mark on a refund names; None on a refund by hand."""
-    key = read_refund_key(refund.key) if refund.key is not None else None
-    return key.order_id if key is not None else None
-
-
 def _list(refunds: list[Refund]) -> str:
     return ", ".join(f"{r.amount} ({r.id}, {r.status})" for r in refunds)
 
 
 def _not_in(known: tuple[str, ...], payment: Payment) -> list[Refund]:
     return [r for r in payment.refunds if r.takes_money and r.id not in known]
-
-
-def _sum_minor(refunds: list[Refund]) -> int:
-    return sum(refund.amount.amount_minor for refund in refunds)
 
 
 def _too_little_left(amount: Money, payment: Payment) -> Close:

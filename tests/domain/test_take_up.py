@@ -244,3 +244,42 @@ def test_a_policy_that_would_break_a_run_is_refused_when_read(changes: dict[str,
     """No number of a policy can overflow a clock or stand for negative money."""
     with pytest.raises(ValidationError):
         policy(**changes)
+
+
+def shared(*refunds: Refund) -> Case:
+    """Order 8890 of $420.00, paid together with another order by one payment of $1,000.00."""
+    return case(payment=payment(*refunds, captured=usd(100_000)))
+
+
+def of_order(order_id: str, minor: int, status: str = RefundStatus.SUCCEEDED) -> Refund:
+    """A refund that another request of ours made on the same payment."""
+    key = f"local/refund-order-{order_id}/r-9/refund.r1"
+    return refund(f"re_{order_id}_{minor}", minor, status, key=key)
+
+
+SHARED: list[tuple[str, Case, int | Reason]] = [
+    ("nothing refunded yet", shared(), 42_000),
+    ("the other order refunded", shared(of_order("8891", 58_000)), 42_000),
+    ("this order in part", shared(of_order("8890", 12_000)), 30_000),
+    ("by hand in part, for whichever", shared(refund("re_hand", 12_000)), 30_000),
+    ("this order whole", shared(of_order("8890", 42_000)), Reason.REFUNDED_BEFORE),
+    ("both", shared(of_order("8890", 42_000), of_order("8891", 58_000)), Reason.REFUNDED_BEFORE),
+    ("this order, pending", shared(of_order("8890", 42_000, "pending")),
+     Reason.OTHER_REFUND_PENDING),
+    ("all of it for the other", shared(of_order("8891", 100_000)), Reason.REFUND_CONTRADICTORY),
+    ("more than the rest for the other", shared(of_order("8891", 80_000)), 20_000),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("facts", "expected"), [row[1:] for row in SHARED], ids=[row[0] for row in SHARED]
+)
+def test_no_order_is_refunded_at_anothers_expense(facts: Case, expected: int | Reason) -> None:
+    """P1: a payment for several orders pays each back once, by what our marks on refunds say."""
+    held = take_up(request(), facts, NOW)
+    if isinstance(expected, int):
+        assert isinstance(held, Claim), held
+        assert held.amount == usd(expected)
+    else:
+        assert isinstance(held, Close), held
+        assert held.reason is expected
