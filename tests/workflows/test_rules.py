@@ -46,6 +46,8 @@ SEEDED = {
 CHANGES = ("leaves", "comes back", "is cut", "is trusted", "is promoted")
 Answer = TypeVar("Answer")
 anybody = st.sampled_from(PEOPLE)
+# Else most requests would be over before two people have approved them.
+rarely = st.sampled_from([True, False, False])
 
 
 class Machine(RuleBasedStateMachine):
@@ -136,11 +138,11 @@ class Machine(RuleBasedStateMachine):
         self._send(again, statement)
 
     @precondition(lambda self: self.is_open)
-    @rule(minor=st.sampled_from([1_000, 12_000, 42_000]))
-    def refund_by_hand(self, minor: int) -> None:
+    @rule(minor=st.sampled_from([1_000, 12_000, 42_000]), happens=rarely)
+    def refund_by_hand(self, minor: int, happens: bool) -> None:
         """A colleague refunds a part at the provider."""
         minor = min(minor, self.plain.total - self.plain.by_hand)
-        if minor:
+        if minor and happens:
             body = {"payment": f"pi_{self.order}", "amount_minor": minor, "status": "succeeded"}
             self.do(self.world.control("hand_refund", body))
             self.plain.by_hand += minor
@@ -188,9 +190,11 @@ class Machine(RuleBasedStateMachine):
         self.do(self._tell_directory(who))
 
     @precondition(lambda self: self.is_open)
-    @rule(hours=st.sampled_from([1, 25, 50, 100, 168, 170]))
-    def time_passes(self, hours: int) -> None:
+    @rule(hours=st.sampled_from([1, 25, 50, 100, 168, 170]), happens=rarely)
+    def time_passes(self, hours: int, happens: bool) -> None:
         """Hours, or days, or just over the deadline, where only the grace is left."""
+        if not happens:
+            return
         left = self.plain.deadline - self.now
         seconds = left + 300 if hours == 168 and left > 0 else hours * HOUR
         self.do(self.run.move_on(seconds=seconds))
@@ -199,11 +203,11 @@ class Machine(RuleBasedStateMachine):
         self._settle()
 
     @precondition(lambda self: self.is_open and self.staff[self.plain.requester].active)
-    @rule(luck=st.integers(0, 4))
-    def withdraw(self, luck: int) -> None:
+    @rule(happens=rarely)
+    def withdraw(self, happens: bool) -> None:
         """Now and then the requester takes it back."""
         who = self.plain.requester
-        if luck or self.staff[who].issued > 1:
+        if not happens or self.staff[who].issued > 1:
             return
         statement = self.world.signer.withdrawal(self.run.request, by=who, at=self.now)
         answer = self.do(self.run.send(statement, SIGNAL_WITHDRAW))
@@ -349,8 +353,8 @@ async def test_every_sequence_of_events_follows_the_rules(
     async with World(server, tmp_path) as world:
         Machine.world, Machine.loop = world, asyncio.get_running_loop()
         wanted = settings(
-            max_examples=30,
-            stateful_step_count=12,
+            max_examples=40,
+            stateful_step_count=20,
             deadline=None,
             derandomize=True,
             suppress_health_check=list(HealthCheck),
