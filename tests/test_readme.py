@@ -176,3 +176,17 @@ def test_a_line_that_the_demo_does_not_print_is_found() -> None:
     story = "   1.4 s  Temporal  127.0.0.1:42765  (process 28946)\nmail  refunded\nmail  refunded"
     told = "  21.0 s  Temporal  127.0.0.1:1  (process 7)\nmail  refunded"
     assert documents.untold(told, story) == ["mail  refunded"]
+
+
+def test_every_test_that_a_document_names_exists() -> None:
+    """A promise is kept by a test that can be run: the documents name none that is gone."""
+    named = {
+        name
+        for document in DOCUMENTS
+        for name in re.findall(r"`(tests/[\w/.]+(?:::\w+)?)`", document.read_text())
+    }
+    assert len([name for name in named if "::" in name]) > 15
+    for name in sorted(named):
+        path, _, test = name.partition("::")
+        assert (ROOT / path).exists(), name
+        assert not test or f"def {test}(" in (ROOT / path).read_text(), name

@@ -1,6 +1,7 @@
 """Faults of the mail server and of the ledger: one mail per purpose, and the money goes on (P3)."""
 
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -98,6 +99,28 @@ async def test_operations_that_cannot_be_reached_hold_nothing_up(world: World) -
     assert ended.outcome is Outcome.REFUNDED
     assert [entry.what for entry in ended.trail].count("mail_refused") == 6
     assert await world.mails() == {}
+
+
+@pytest.mark.parametrize("decides", [True, False], ids=["on-the-sixth-day", "never"])
+async def test_a_run_waits_to_its_end_while_nobody_can_be_written_to(
+    world: World, decides: bool
+) -> None:
+    """Issue 4: no mail arrives for a week, and the run is decided, or expires, as ever."""
+    await set_faults(world, fault("send", "status", status=550, stage="rcpt", call="every"))
+    run = await world.start()
+    await run.waiting()
+    await run.move_on(days=6)
+    if decides:
+        now = time.time() + 6 * 86_400
+        assert (await run.send(world.signer.decision(await run.waiting(), at=now))).refusal is None
+    else:
+        await run.move_on(days=1, minutes=16)
+    ended = await run.result()
+
+    assert ended.outcome is (Outcome.REFUNDED if decides else Outcome.EXPIRED)
+    assert len(await world.refunds()) == int(decides)
+    refused = {e.detail.split()[0] for e in ended.trail if e.what == "mail_refused"}
+    assert {"approval_request", "reminder", "escalation"} <= refused
 
 
 async def test_a_mail_server_that_is_down_for_an_hour_holds_no_money(world: World) -> None:
