@@ -17,7 +17,7 @@ _FOLDERS = "domain|activities|workflows|workers|starters|northwind|tests|docs"
 _PATH = re.compile(rf"`((?:{_FOLDERS})/[\w./-]*)`")
 _VARIES = (
     (re.compile(r"\b(?:re_)?[0-9a-f]{24,}\b"), "<id>"),
-    (re.compile(r"\b(?:\d\d-\d\d )?\d\d:\d\d:\d\d\b"), "<time>"),
+    (re.compile(r"\b(?:(?:\d{4}-)?\d\d-\d\d )?\d\d:\d\d:\d\d\b"), "<time>"),
     (re.compile(r"^ *\d+\.\d s\b|\(\d+ s\)"), "<seconds>"),
     (re.compile(r"(?<=127\.0\.0\.1:)\d+"), "<port>"),
     (re.compile(r"\b(process|temporal|company|worker) \d+\b"), r"\1 <pid>"),

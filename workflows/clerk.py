@@ -270,8 +270,9 @@ def _said(
     claims: DecisionClaims | WithdrawalClaims, verdict: StatementVerdict, missing: str = ""
 ) -> str:
     """A row for an auditor: the comment, what was checked, and who is still needed."""
-    parts = [claims.comment, verdict.checked, f"still needed: {missing}" if missing else ""]
-    return "; ".join(part for part in parts if part)
+    checked = f"({verdict.checked})" if claims.comment else verdict.checked
+    said = f"{claims.comment} {checked}".strip()
+    return f"{said}; still needed: {missing}" if missing else said
 
 
 def _token_of(message: Message) -> str:
