@@ -104,7 +104,8 @@ class Machine(RuleBasedStateMachine):
         who=anybody,
         approves=st.sampled_from([True, True, True, False]),
         how=st.sampled_from(["well", "well", "well", "in the future", "before the deadline",
-                             "by another key", "on another proposal", "by the first key"]),
+                             "by another key", "on another proposal", "by the first key",
+                             "by the first key, dated back"]),
     )  # fmt: skip
     def decide(self, who: str, approves: bool, how: str) -> None:
         """Somebody decides, rightly or not."""
@@ -113,12 +114,14 @@ class Machine(RuleBasedStateMachine):
     def _decide(self, who: str, *, approves: bool, how: str) -> None:
         """The run's answer is the rules' answer."""
         member = self.staff[who]
-        kid = f"{who.partition('@')[0]}.{1 if how == 'by the first key' else member.issued}"
+        kid = f"{who.partition('@')[0]}.{1 if 'by the first key' in how else member.issued}"
         signed = self.now
         if how == "in the future":
             signed += HOUR
         elif how == "before the deadline":
             signed = min(signed, self.plain.deadline - HOUR)
+        elif how == "by the first key, dated back":
+            signed = self.plain.began
         said = Said(
             who,
             approves,
