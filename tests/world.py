@@ -2,7 +2,7 @@
 
 Everything is real but the people. The Temporal server is shared by the tests and skips time on
 request: each run has a clock of its own, which stands still beside the real one until a test moves
-it on (`start_time_skipping_v2` is experimental, so it is used in this module alone).
+it on (time skipping is experimental, so it is used here and in `tests.temporal_process` alone).
 """
 
 import asyncio
@@ -14,13 +14,13 @@ from datetime import timedelta
 from pathlib import Path
 from shutil import which
 from sys import executable
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import httpx
 from pydantic import SecretStr
 from temporalio.api.enums.v1 import EventType, WorkflowTaskFailedCause
 from temporalio.api.history.v1 import HistoryEvent
-from temporalio.client import WorkflowHandle, WorkflowHistory
+from temporalio.client import Client, WorkflowHandle, WorkflowHistory
 from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.testing import TimeSkippingConfig, WorkflowEnvironment
 from temporalio.worker import Replayer
@@ -51,19 +51,35 @@ def temporal_program() -> str:
     return found
 
 
-@asynccontextmanager
-async def temporal_server(*, search_attributes: bool = True) -> AsyncIterator[WorkflowEnvironment]:
-    """A real Temporal server in memory, whose runs can be moved on in time."""
+def server_arguments(*, search_attributes: bool = True) -> list[str]:
+    """What a server is started with, so that runs can be moved on in time."""
     arguments = ["--dynamic-config-value", "frontend.WorkflowTimeSkippingEnabled=true"]
     # The server looks at its timers once a second; each skip would wait for that.
     arguments += ["--dynamic-config-value", 'history.timerProcessorMaxTimeShift="10ms"']
     if search_attributes:
         for name, kind in names.ATTRIBUTE_TYPES.items():
             arguments += ["--search-attribute", f"{name}={kind}"]
+    return arguments
+
+
+class Server(Protocol):
+    """A Temporal server whose runs can be moved on in time."""
+
+    @property
+    def client(self) -> Client:
+        """A client of the server."""
+
+    async def fast_forward(self, handle: WorkflowHandle[Any, Any], duration: timedelta, /) -> bool:
+        """Let time go by for a run."""
+
+
+@asynccontextmanager
+async def temporal_server(*, search_attributes: bool = True) -> AsyncIterator[WorkflowEnvironment]:
+    """A real Temporal server in memory, whose runs can be moved on in time."""
     async with await WorkflowEnvironment.start_time_skipping_v2(
         ts_config=TimeSkippingConfig(enabled=False),
         dev_server_existing_path=temporal_program(),
-        dev_server_extra_args=arguments,
+        dev_server_extra_args=server_arguments(search_attributes=search_attributes),
         data_converter=pydantic_data_converter,
     ) as environment:
         yield environment
@@ -140,7 +156,7 @@ class Run:
 class World:
     """The company and a worker, joined by a Temporal server."""
 
-    def __init__(self, server: WorkflowEnvironment, folder: Path, *, cached: bool = True) -> None:
+    def __init__(self, server: Server, folder: Path, *, cached: bool = True) -> None:
         """Note where to be; `cached=False` replays the whole history for every task."""
         self.server, self.client = server, server.client
         self.runs: list[Run] = []

@@ -9,6 +9,7 @@ typed arguments loses what does not fit: the SDK logs a payload that it cannot d
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TypeVar
 
 from temporalio import workflow
@@ -44,6 +45,11 @@ from workflows.state import RunState, Withdrawal
 _PAYLOAD_LIMIT = TOKEN_LIMIT + 200
 # Nobody can know the proposal before it is made, but for a run that was reset: a handful is plenty.
 _EARLY_LIMIT = 50
+# A flood that came while no worker was there lies in one workflow task, and the SDK fails a task
+# that computes for two seconds: for ever, since the next attempt computes the same. So the clerk
+# ends the task after some messages, by a timer, and goes on in the next one.
+_AT_ONCE = 250
+_PAUSE = timedelta(milliseconds=1)
 
 _KINDS = {
     SIGNAL_DECIDE: StatementKind.DECISION,
@@ -91,9 +97,13 @@ class Clerk:
         """Judge messages until the run ends."""
         while True:
             await workflow.wait_condition(lambda: bool(self._waiting))
-            self._at_hand = self._waiting.popleft()
-            await self._judge(self._at_hand, state)
-            self._at_hand = None
+            for _ in range(min(_AT_ONCE, len(self._waiting))):
+                self._at_hand = self._waiting.popleft()
+                await self._judge(self._at_hand, state)
+                self._at_hand = None
+            state.show()
+            if self._waiting:
+                await workflow.sleep(_PAUSE, summary="More messages wait to be judged")
 
     def refuse_rest(self, state: RunState) -> None:
         """The run closes: what nobody could judge gets its answer too.
@@ -106,6 +116,7 @@ class Clerk:
             self._refuse_closed(message, state)
         self._early.clear()
         self._waiting.clear()
+        state.show()
 
     async def _judge(self, message: Message, state: RunState) -> None:
         kind = _KINDS.get(message.signal)

@@ -120,7 +120,11 @@ class RunState:
         message_id: str = "",
         refusal: Refusal | None = None,
     ) -> None:
-        """Add a row to the trail, and show it to whoever looks at the run in the Web UI."""
+        """Add a row to the trail, and show it to whoever looks at the run in the Web UI.
+
+        A refused message is shown with all that came with it, by `show`: garbage comes in floods,
+        and writing the details anew is what costs most.
+        """
         self.trail.add(
             Entry(
                 at=workflow.now(),
@@ -131,11 +135,16 @@ class RunState:
                 refusal=refusal,
             )
         )
+        if refusal is None:
+            self.show()
+
+    def show(self) -> None:
+        """Write the run's current details, as the Web UI shows them."""
         workflow.set_current_details(self._details())
 
     def enter(self, stage: Stage) -> None:
         self.stage = stage
-        workflow.set_current_details(self._details())
+        self.show()
 
     def begin_round(self, proposal: Proposal, deadline: datetime) -> None:
         """A new proposal: nothing that was said about an older one carries over."""

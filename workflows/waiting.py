@@ -29,7 +29,7 @@ async def wait_for_decision(state: RunState, clerk: Clerk, postbox: Postbox) -> 
             reason=Reason.NOBODY_MAY_APPROVE,
             explanation="There is nobody whom the policy lets approve this.",
         )
-    asked_at = deadline - policy.time_to_decide
+    asked_at, begun = deadline - policy.time_to_decide, workflow.now()
     closing = deadline + policy.grace
     steps = [
         (
@@ -44,7 +44,7 @@ async def wait_for_decision(state: RunState, clerk: Clerk, postbox: Postbox) -> 
         ),
     ]
     for index, (at, summary, notice) in enumerate(steps):
-        if at <= workflow.now():
+        if at <= begun:
             continue  # Back from a re-check, these people have been reminded before.
         if await _decided_until(state, at, summary):
             return None

@@ -1,7 +1,4 @@
-"""Days of waiting: reminder, escalation, deadline, and outages over each of them."""
-
-import asyncio
-from datetime import timedelta
+"""Days of waiting: reminder, escalation, deadline."""
 
 import pytest
 
@@ -9,7 +6,7 @@ from domain.models import Outcome, Stage
 from domain.outcomes import Reason
 from domain.trail import Refusal
 from tests.signing import GRACE, MARIA, TOM
-from tests.world import Run, World, event_types
+from tests.world import World, event_types
 
 
 async def test_reminder_and_escalation_come_once_and_to_the_right_people(world: World) -> None:
@@ -60,27 +57,6 @@ async def test_signed_time_decides_about_the_deadline(
     assert answer.refusal is refusal
 
 
-async def test_an_outage_over_the_deadline_takes_nothing_from_one_who_was_in_time(
-    world: World,
-) -> None:
-    """R14: worker down, signed before the deadline, everything handled in one workflow task."""
-    run = await world.start()
-    proposal = await run.waiting()
-    deadline = (await run.status()).deadline
-    assert deadline is not None
-    await run.move_on(hours=49)
-    await world.stop_worker()
-    # Until the timer that closes the run has fired; the rest stays open while no worker is there.
-    moving = asyncio.create_task(run.move_on(days=6))
-    await world.until(lambda: _timers_fired(run, 3))
-    in_time = deadline - timedelta(hours=1)
-    await run.handle.signal("decide", world.signer.decision(proposal, at=in_time.timestamp()))
-    await world.start_worker()
-
-    assert (await run.result()).outcome is Outcome.REFUNDED
-    await moving
-
-
 async def test_the_whole_wait_stays_short_in_history(world: World) -> None:
     """Reminder, escalation and expiry take fewer than 60 events from the start of the wait on."""
     run = await world.start()
@@ -93,10 +69,6 @@ async def test_the_whole_wait_stays_short_in_history(world: World) -> None:
 
     assert len(history.events) - before < 60
     assert event_types(history)["TIMER_FIRED"] == 3
-
-
-async def _timers_fired(run: Run, count: int) -> bool:
-    return event_types(await run.history())["TIMER_FIRED"] == count
 
 
 async def _mails(world: World, count: int) -> bool:
