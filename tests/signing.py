@@ -24,7 +24,7 @@ class Signer:
 
     def __init__(self, keys: Path) -> None:
         """Take the folder in which the company wrote the keys."""
-        self._keys = keys
+        self.keys = keys
 
     def sign(
         self,
@@ -35,7 +35,7 @@ class Signer:
         key_of: str | None = None,
     ) -> SignedStatement:
         """A statement by `who`; `headers` and `key_of` make it a forgery."""
-        pem = (self._keys / f"{key_of or who}.pem").read_bytes()
+        pem = (self.keys / f"{key_of or who}.pem").read_bytes()
         given = {"typ": kind.value, "kid": f"{who.partition('@')[0]}.1", **(headers or {})}
         return SignedStatement(token=jwt.encode(claims, pem, algorithm=ALGORITHM, headers=given))
 
