@@ -17,6 +17,7 @@ import pytest
 from domain.models import Outcome
 from domain.names import SIGNAL_DECIDE
 from domain.statements import SignedStatement
+from domain.trail import Refusal
 from tests.temporal_process import TemporalProcess, temporal_process
 from tests.world import Run, World, check_history, event_types
 
@@ -129,6 +130,24 @@ async def test_of_all_that_is_due_only_the_last_is_said(
     await decided_after(run, due, decision)
 
 
+@ONE_MODE
+async def test_a_decision_signed_too_late_in_the_task_that_expires(world: World) -> None:
+    """R14: it is answered in the task in which the closing timer fired, and the run expires."""
+    run = await world.start()
+    await signed_a_minute_before(run, MOMENTS["grace"])
+    status = await run.status()
+    assert status.proposal is not None
+    assert status.deadline is not None
+    late = status.deadline + timedelta(minutes=3)
+    decision = world.signer.decision(status.proposal, at=late.timestamp())
+    await world.stop_worker()
+    await sent_after(run, MOMENTS["grace"], decision)
+
+    ended = await run.result()
+    assert (ended.outcome, ended.refused) == (Outcome.EXPIRED, {Refusal.TOO_LATE: 1})
+    assert await world.refunds() == []
+
+
 async def signed_a_minute_before(run: Run, moment: Moment) -> SignedStatement:
     """Bring a run to a minute before a moment, all mails sent; an approval signed in time."""
     proposal = await run.waiting()
@@ -144,7 +163,16 @@ async def signed_a_minute_before(run: Run, moment: Moment) -> SignedStatement:
 
 
 async def decided_after(run: Run, moment: Moment, decision: SignedStatement) -> None:
-    """Let the moment pass without a worker; then the approval comes, and then a worker."""
+    """The approval comes after the moment, without a worker, and is held to when it was signed."""
+    await sent_after(run, moment, decision)
+
+    assert (await run.result()).outcome is Outcome.REFUNDED
+    assert await run.world.mails() == Counter([*moment.after, "refunded"])
+    assert await run.world.refunds() == [(42000, "succeeded")]
+
+
+async def sent_after(run: Run, moment: Moment, decision: SignedStatement) -> None:
+    """Let the moment pass without a worker; then the decision comes, and then a worker."""
     moving = asyncio.create_task(run.move_on(minutes=2))
     if moment.timer:
         # Its workflow task waits for a worker, and until then time stands still.
@@ -154,10 +182,6 @@ async def decided_after(run: Run, moment: Moment, decision: SignedStatement) -> 
     await run.handle.signal(SIGNAL_DECIDE, decision)
     await run.world.start_worker()
     await moving
-
-    assert (await run.result()).outcome is Outcome.REFUNDED
-    assert await run.world.mails() == Counter([*moment.after, "refunded"])
-    assert await run.world.refunds() == [(42000, "succeeded")]
 
 
 async def fired(run: Run, timers: int) -> bool:

@@ -90,13 +90,20 @@ async def test_cancelled_before_the_first_task(world: World) -> None:
     assert await world.refunds() == []
 
 
-async def test_a_withdrawal_and_an_approval_in_one_task_the_withdrawal_wins(world: World) -> None:
+@pytest.mark.parametrize("first", ["decide", "withdraw"])
+async def test_a_withdrawal_and_an_approval_in_one_task_the_withdrawal_wins(
+    world: World, first: str
+) -> None:
     """Withdrawal wins until the refund is under way, in whatever order the two arrive."""
     run = await world.start()
     proposal = await run.waiting()
     await world.stop_worker()
-    await run.handle.signal("decide", world.signer.decision(proposal, by=MARIA))
-    await run.handle.signal("withdraw", world.signer.withdrawal(run.request, by=SAM))
+    signals = {
+        "decide": world.signer.decision(proposal, by=MARIA),
+        "withdraw": world.signer.withdrawal(run.request, by=SAM),
+    }
+    for name in sorted(signals, key=lambda name: name != first):
+        await run.handle.signal(name, signals[name])
     await world.start_worker()
 
     assert (await run.result()).outcome is Outcome.WITHDRAWN
