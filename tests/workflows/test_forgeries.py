@@ -87,7 +87,12 @@ Forgeries = dict[str, tuple[str, str, Refusal]]
 def of_another_kind(signer: Signer, run: Run, proposal: Proposal) -> Forgeries:
     """Well signed by people with the right, for something else."""
     decision, withdrawal = signer.decision(proposal).token, signer.withdrawal(run.request).token
+    claims = jwt.decode(decision, options={"verify_signature": False})
+    del claims["kind"]
+    both = {**claims, "request": run.request.request_id}
+    of_both = signer.sign(StatementKind.WITHDRAWAL, MARIA, both).token
     return {
+        "a withdrawal with all that a decision says": (SIGNAL_DECIDE, of_both, Refusal.MALFORMED),
         "a withdrawal as a decision": (SIGNAL_DECIDE, withdrawal, Refusal.MALFORMED),
         "a request as a decision": (SIGNAL_DECIDE, run.request.statement, Refusal.MALFORMED),
         "a decision as a withdrawal": (SIGNAL_WITHDRAW, decision, Refusal.MALFORMED),
