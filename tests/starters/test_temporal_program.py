@@ -16,7 +16,6 @@ from tests.signing import GRACE, MARIA, TOM
 from tests.starters.conftest import Typed
 from tests.world import PATIENCE, Run, World, check_history, event_types, temporal_program
 
-LOG = []
 ROOT = Path(__file__).parents[2]
 REFUND = (
     f"PYTHONPATH={shlex.quote(str(ROOT))} {shlex.quote(sys.executable)} "

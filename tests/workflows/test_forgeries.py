@@ -113,7 +113,9 @@ def by_a_stranger(signer: Signer, proposal: Proposal) -> Forgeries:
 
     said = jwt.utils.base64url_decode(claims)
     pem = (signer.keys / f"{MARIA}.pem").read_bytes()
-    known = serialization.load_pem_private_key(pem, None).public_key().public_bytes_raw()
+    own = serialization.load_pem_private_key(pem, None)
+    assert isinstance(own, Ed25519PrivateKey)
+    known = own.public_key().public_bytes_raw()
     tokens = {
         "no algorithm": (f"{token(alg='none').rpartition('.')[0]}.", Refusal.MALFORMED),
         "no signature": (f"{header}.{claims}.", Refusal.BAD_SIGNATURE),
