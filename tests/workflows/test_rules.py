@@ -276,6 +276,9 @@ class Machine(RuleBasedStateMachine):
             return
         status = self.do(self.run.until(self._is_there))
         assert status.proposal is not None
+        assert status.deadline is not None
+        # The rules know the moment of a proposal by the clock of a busy machine.
+        assert abs(status.deadline.timestamp() - self.plain.deadline) < 10 * 60
         assert status.proposal.amount.amount_minor == self.plain.amount
         self.proposal: Proposal = status.proposal
         self.refused = sum(status.refused.values())
