@@ -139,6 +139,7 @@ def _names(order: MailOrder) -> dict[str, Any]:
         **_proposal_names(facts),
         "order_id": one_line(facts.order_id, 64),
         "workflow_id": one_line(facts.workflow_id, 128),
+        "request_id": one_line(facts.request_id, 64),
         "customer": one_line(facts.customer, 100) or "customer",
         "amount": money_text(facts.amount, locale) if facts.amount else "",
         "approved_by": one_line(", ".join(facts.approved_by)),

@@ -59,7 +59,7 @@ def refuse_beside(
         director: Whether theirs can be the finance director's.
     """
     if any(same_person(person.address, other.person.address) for other in approvals):
-        return Refusal.ALREADY_DECIDED
+        return Refusal.ALREADY_APPROVED
     with_this = [*approvals, Approval(person=person, token="", director=director)]
     is_last = len(with_this) == proposal.approvals_needed
     if is_last and not is_complete(proposal, with_this):
@@ -93,7 +93,7 @@ def missing_in_words(proposal: Proposal, approvals: Sequence[Approval]) -> str:
     if left <= 0:
         return ""
     if not proposal.director_needed:
-        return "a manager"
+        return "a manager or a finance director"
     if left > 1:
         return "two people, one of them a finance director"
     has_director = any(approval.director for approval in approvals)

@@ -47,6 +47,7 @@ class MailFacts(Frozen):
 
     order_id: str
     workflow_id: str
+    request_id: str = ""
     customer: str = ""
     locale: str = "en_US"
     amount: Money | None = None

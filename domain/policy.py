@@ -186,7 +186,7 @@ def _why_a_person(
     why = []
     limit = policy.auto_approve_up_to.get(currency)
     if (one_manager := _end_of_one_manager(total_minor, currency, policy)) is not None:
-        why.append(f"more than {one_manager} in all, which takes two people")
+        why.append(f"more than {one_manager} in all")
     elif limit is None:
         why.append(f"the policy has no limits in {currency}")
     elif total_minor > limit:

@@ -36,6 +36,7 @@ class Refusal(StrEnum):
     OTHER_PROPOSAL = "other_proposal"
     DUPLICATE = "duplicate"
     ALREADY_DECIDED = "already_decided"
+    ALREADY_APPROVED = "already_approved"
     TOO_EARLY = "too_early"
     TOO_LATE = "too_late"
     FROM_THE_FUTURE = "from_the_future"

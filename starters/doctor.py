@@ -1,6 +1,7 @@
 """`refund doctor`: what is wrong with the set-up, and how to mend each."""
 
 import asyncio
+import shlex
 import stat
 import uuid
 from collections.abc import Awaitable, Callable
@@ -77,7 +78,7 @@ async def examine(*, fix: bool = False, keys: bool = True) -> list[Finding]:
         settings = load_settings()
     except SettingsError as error:
         return [Finding("settings", False, str(error), "Set or unset what is named.")]
-    findings = [Finding("settings", True, f"environment {settings.environment}")]
+    findings = [_settings(settings)]
     if keys:
         findings.append(await asyncio.to_thread(_keys, settings))
     try:
@@ -96,7 +97,7 @@ async def _server_checks(
     try:
         await _namespace(client)
     except RPCError as error:
-        mend = f"temporal operator namespace create --namespace {target.namespace} --retention 90d"
+        mend = f"temporal operator namespace create {_at(client)} --retention {RETENTION_DAYS}d"
         if not is_namespace_missing(error):
             mend = "See the server's log."
         return [Finding("namespace", False, error.message, mend)]
@@ -123,6 +124,12 @@ async def _server_checks(
     return findings
 
 
+def _at(client: Client) -> str:
+    """The options by which the `temporal` program reaches this very namespace."""
+    address = shlex.quote(client.service_client.config.target_host)
+    return f"--address {address} --namespace {shlex.quote(client.namespace)}"
+
+
 async def _namespace(client: Client) -> Finding:
     answer = await client.workflow_service.describe_namespace(
         DescribeNamespaceRequest(namespace=client.namespace), timeout=RPC_TIMEOUT
@@ -133,8 +140,7 @@ async def _namespace(client: Client) -> Finding:
         "retention",
         kept >= timedelta(days=RETENTION_DAYS),
         f"namespace {client.namespace} keeps closed runs for {days:g} days",
-        f"temporal operator namespace update --namespace {client.namespace} "
-        f"--retention {RETENTION_DAYS}d",
+        f"temporal operator namespace update {_at(client)} --retention {RETENTION_DAYS}d",
     )
 
 
@@ -152,14 +158,14 @@ async def _search_attributes(client: Client) -> Finding:
         "search attributes",
         not missing,
         f"missing: {', '.join(missing)}" if missing else f"all {len(names.ATTRIBUTE_TYPES)}",
-        f"temporal operator search-attribute create --namespace {client.namespace} {create}",
+        f"temporal operator search-attribute create {_at(client)} {create}",
     )
 
 
 async def _sweep(client: Client, environment: str) -> Finding:
     """Whether the Schedule is there that finds refunds which fail after their confirmation."""
     schedule_id = names.sweep_id(environment)
-    on_it = f"--namespace {client.namespace} --schedule-id {schedule_id}"
+    on_it = f"{_at(client)} --schedule-id {schedule_id}"
     found = await schedule.find(client, environment)
     if found is None:
         return Finding("sweep", False, f"there is no schedule {schedule_id}", "refund doctor --fix")
@@ -232,6 +238,14 @@ async def _ledger(client: Client, settings: Settings) -> Finding:
         f"{detail}, workers on: {', '.join(hosts) or 'no host'}",
         "Workers on several hosts need one PostgreSQL: set NORTHWIND_LEDGER_URL for all of them.",
     )
+
+
+def _settings(settings: Settings) -> Finding:
+    """Good for commands; what only a worker needs may be set on another machine."""
+    detail = f"environment {settings.environment}"
+    if lacks := settings.lacks_for_a_worker():
+        detail += f"; a worker would not start with them: {', '.join(lacks)}"
+    return Finding("settings", True, detail)
 
 
 def _keys(settings: Settings) -> Finding:

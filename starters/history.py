@@ -25,4 +25,4 @@ async def save_history(settings: Settings, run: str, run_id: str | None, file: P
         screen.say(text)
         return
     await asyncio.to_thread(file.write_text, f"{text}\n")
-    screen.hint(f"{len(history.events)} events, {len(text):,} bytes: {file}")
+    screen.hint(f"{len(history.events)} events, {len(text):,} bytes of JSON: {file}")

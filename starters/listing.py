@@ -89,7 +89,15 @@ async def list_runs(settings: Settings, wanted: Filter, *, as_json: bool) -> Non
         if len(rows) == wanted.limit:
             screen.hint(f"The newest {wanted.limit} are shown; --limit shows more.")
     else:
-        screen.say("There is no such refund." if wanted != Filter() else "There are no refunds.")
+        screen.say(_nothing(wanted))
+
+
+def _nothing(wanted: Filter) -> str:
+    if wanted == Filter():
+        return "There are no refunds."
+    if wanted == Filter(waiting=True, limit=wanted.limit):
+        return "No refund waits for a decision."
+    return "There is no such refund."
 
 
 async def _by_attributes(client: Client, wanted: Filter) -> list[Row]:

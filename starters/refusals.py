@@ -21,6 +21,7 @@ IN_WORDS: dict[Refusal, str] = {
     Refusal.OTHER_PROPOSAL: "it was signed for another proposal; look at the new one and sign that",
     Refusal.DUPLICATE: "this very message was counted before",
     Refusal.ALREADY_DECIDED: "the proposal was decided before it came",
+    Refusal.ALREADY_APPROVED: "this person has approved already; another one is needed too",
     Refusal.TOO_EARLY: "it came before there was a proposal, and too many others waited",
     Refusal.TOO_LATE: "it came too late",
     Refusal.FROM_THE_FUTURE: "it is signed in the future; set this computer's clock",

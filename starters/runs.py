@@ -169,6 +169,15 @@ async def failure(found: Found) -> str:
     return ""
 
 
+def trouble(found: Found) -> str:
+    """Why an Activity of the run is tried again, in one line; empty where none is."""
+    for info in found.description.raw_description.pending_activities:
+        if info.last_failure.message:
+            name = info.activity_type.name.replace("_", " ")
+            return f"{name}, attempt {info.attempt}: {info.last_failure.message}"
+    return ""
+
+
 async def read(found: Found, seconds: float = QUERY_SECONDS) -> RunStatus | None:
     """The run's own account: a query while it runs, its result afterwards."""
     if found.is_open:

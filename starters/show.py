@@ -6,7 +6,7 @@ from typing import Any
 
 from domain import names
 from domain.approvals import missing_in_words
-from domain.models import RefundRequest
+from domain.models import Outcome, RefundRequest
 from domain.trail import RunStatus
 from starters import runs, screen
 from starters.connect import connect_by
@@ -163,6 +163,9 @@ def _rows(view: View) -> list[tuple[str, str]]:
     if status is not None and status.refund is not None:
         refund = status.refund
         rows.append(("refund", f"{screen.money(refund.amount)}, {refund.id}, {refund.status}"))
+    if status is not None and status.outcome is Outcome.NEEDS_HUMAN:
+        go_on = f"mend the cause (docs/runbook.md), then: refund retry {found.order_id}"
+        rows.append(("to go on", go_on))
     rows.append(("started", screen.instant(found.description.start_time)))
     rows.append(("closed", screen.instant(found.description.close_time)))
     if status is not None and status.usage.requests:

@@ -107,6 +107,12 @@ async def _until_taken_up(client: Client, found: runs.Found, seconds: float) -> 
     again = await runs.find(client, found.workflow_id, found.run_id)
     if again is not None and not again.is_open:
         raise await _ended_from_outside(client, again)
+    if again is not None and (trouble := runs.trouble(again)):
+        raise CommandError(
+            f"{found.workflow_id} is started and waits for another service: {trouble}; nothing is "
+            f"lost, it goes on when that is mended: see `refund show {found.order_id}`",
+            Exit.NOT_TAKEN_UP,
+        )
     raise CommandError(
         f"{found.workflow_id} is started and nobody has taken it up within {seconds:g} seconds; "
         "nothing is lost, it waits for a worker: `refund doctor` says what is missing",

@@ -128,6 +128,16 @@ class Settings(BaseSettings):
             return SANDBOX_STRIPE_KEY
         raise SettingsError("STRIPE_API_KEY is not set")
 
+    def lacks_for_a_worker(self) -> list[str]:
+        """What a worker needs and nobody has set, each as a line; the commands do without."""
+        lacks = []
+        for name in ("payment_key", "model", "model_key"):
+            try:
+                getattr(self, name)
+            except SettingsError as error:
+                lacks.append(str(error))
+        return lacks
+
     @property
     def _model_at_company(self) -> bool:
         at_company = self.model_base_url.startswith(self.company_url)

@@ -30,7 +30,7 @@ from activities.sweep import Sweep
 from activities.tools import Tools
 from domain.names import TASK_QUEUE
 from workers.interceptor import RefundInterceptor
-from workers.settings import Settings
+from workers.settings import Settings, SettingsError
 from workflows.refund import RefundWorkflow
 from workflows.sweep import RefundSweep
 
@@ -80,10 +80,12 @@ async def build_activities(
     """Connect every adapter as the settings say; all clients are closed at the end.
 
     Raises:
-        SettingsError: a key is missing.
+        SettingsError: what is missing, all of it.
         Misconfigured: the ledger's URL is wrong.
         Unreachable: the ledger cannot be opened.
     """
+    if lacks := settings.lacks_for_a_worker():
+        raise SettingsError("; ".join(lacks))
     async with AsyncExitStack() as stack:
         company = await stack.enter_async_context(CompanyClient(settings.company_url))
         ledger = await stack.enter_async_context(

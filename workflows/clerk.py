@@ -88,10 +88,15 @@ class Clerk:
             payload = workflow.payload_converter().to_payload(SignedStatement(token=token))
             self._early.append(Message(SIGNAL_DECIDE, [RawValue(payload)]))
 
-    def look_again(self) -> None:
-        """There is a proposal now: judge what came too early, before what came later."""
+    def look_again(self) -> bool:
+        """There is a proposal now: judge what came too early, before what came later.
+
+        Returns whether there is any of that.
+        """
+        has_early = bool(self._early)
         self._waiting.extendleft(reversed(self._early))
         self._early.clear()
+        return has_early
 
     async def work(self, state: RunState) -> None:
         """Judge messages until the run ends."""
@@ -189,9 +194,10 @@ class Clerk:
         )
         if refusal is not None:
             return refusal
-        has_decided = any(same_person(claims.iss, a.person.address) for a in state.approvals)
-        if has_decided or state.decided or state.stage is not Stage.AWAITING_APPROVAL:
+        if state.decided or state.stage is not Stage.AWAITING_APPROVAL:
             return Refusal.ALREADY_DECIDED
+        if any(same_person(claims.iss, a.person.address) for a in state.approvals):
+            return Refusal.ALREADY_APPROVED
         return None
 
     async def _judge_withdrawal(

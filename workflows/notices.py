@@ -160,6 +160,7 @@ def _facts(state: RunState) -> MailFacts:
     return MailFacts(
         order_id=state.request.order_id,
         workflow_id=workflow_id(state.request.order_id),
+        request_id=state.request.request_id,
         customer=order.customer.name if order is not None else "",
         locale=order.customer.locale if order is not None else "en_US",
         amount=state.amount,

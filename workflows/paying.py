@@ -98,7 +98,7 @@ async def pay(state: RunState, postbox: Postbox) -> Ours | Changed | RightLost |
         if not isinstance(finding, Clear):
             return finding
         if attempt is not None and attempt.state is AttemptState.REFUSED:
-            words = f"The provider refused the refund: {attempt.code} {attempt.detail}".strip()
+            words = f"The provider says no to the refund ({attempt.code}). {attempt.detail}".strip()
             return _needs_human(Reason.PROVIDER_REFUSED, words)
     return _needs_human(
         Reason.REFUND_UNKNOWN, "For a week it could not be found out whether the refund was made."

@@ -7,6 +7,7 @@
 
 import asyncio
 from collections.abc import Coroutine, Sequence
+from datetime import timedelta
 from typing import Any, TypeVar
 
 from temporalio import workflow
@@ -35,6 +36,7 @@ from workflows.waiting import wait_for_decision
 
 Step = TypeVar("Step")
 
+_EARLY_PATIENCE = timedelta(minutes=1)
 _SAYS_NO_REFUND = (
     Outcome.DECLINED,
     Outcome.REJECTED,
@@ -124,7 +126,7 @@ class RefundWorkflow:
 
     async def _one_round(self, state: RunState, proposal: Proposal) -> Close | Ours | Proposal:
         """Steps 3 to 6 for one proposal; a changed world makes another one."""
-        self._begin_round(state, proposal)
+        await self._begin_round(state, proposal)
         while True:
             agreed = await self._unless_withdrawn(state, self._until_agreed(state))
             if agreed is None:
@@ -159,7 +161,7 @@ class RefundWorkflow:
         state.enter(Stage.REFUNDING)
         return None
 
-    def _begin_round(self, state: RunState, proposal: Proposal) -> None:
+    async def _begin_round(self, state: RunState, proposal: Proposal) -> None:
         if state.case is None:
             raise RuntimeError("a proposal is made from facts")
         policy = state.case.policy
@@ -167,10 +169,26 @@ class RefundWorkflow:
         needs = "; ".join(proposal.why_a_person) or "no approval needed"
         rule = f"policy {proposal.policy_version}: {needs}"
         state.note("proposed", f"{proposal.amount}, round {proposal.round}, {rule}")
-        if proposal.approvals_needed:
-            self._postbox.send(state, notices.under_review(state))
+        if not proposal.approvals_needed:
+            self._clerk.look_again()
+            return
+        state.enter(Stage.AWAITING_APPROVAL)
+        self._postbox.send(state, notices.under_review(state))
+        if self._clerk.look_again():
+            await self._judge_what_came_early()
+        if not state.decided:
             self._postbox.send(state, notices.approval_request(state))
-        self._clerk.look_again()
+
+    async def _judge_what_came_early(self) -> None:
+        """Whoever has decided already is not asked. A directory that is down delays no mail."""
+        try:
+            await workflow.wait_condition(
+                lambda: self._clerk.idle,
+                timeout=_EARLY_PATIENCE,
+                timeout_summary="Judge what came before the proposal",
+            )
+        except TimeoutError:
+            return
 
     def _wait_again(self, state: RunState, lost: RightLost) -> None:
         state.lose_approvals(lost.standings)

@@ -177,6 +177,7 @@ def _facts(failed: FailedRefund, explanation: str = "") -> MailFacts:
     return MailFacts(
         order_id=failed.order_id,
         workflow_id=workflow_id(failed.order_id),
+        request_id=failed.request_id,
         amount=failed.refund.amount,
         refund=failed.refund,
         reason="refund_failed_later",

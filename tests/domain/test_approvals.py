@@ -90,9 +90,9 @@ PAIRS: list[tuple[str, list[Approval], Approval, Refusal | None]] = [
     ("a manager after a director", [DIRECTOR], MARIA, None),
     ("two directors", [DIRECTOR], by(IVAN, director=True), None),
     ("two managers", [MARIA], TOM, Refusal.NEEDS_DIRECTOR),
-    ("the same manager", [MARIA], MARIA, Refusal.ALREADY_DECIDED),
+    ("the same manager", [MARIA], MARIA, Refusal.ALREADY_APPROVED),
     ("the same director, tagged", [DIRECTOR], by("Grace.Lin+2@northwind.example", director=True),
-     Refusal.ALREADY_DECIDED),
+     Refusal.ALREADY_APPROVED),
 ]  # fmt: skip
 
 
@@ -118,7 +118,7 @@ def test_the_words_say_who_is_missing() -> None:
     assert missing_in_words(wanted, [MARIA]) == "a finance director"
     assert missing_in_words(wanted, [DIRECTOR]) == "one more person"
     assert missing_in_words(wanted, [MARIA, DIRECTOR]) == ""
-    assert missing_in_words(proposal(), []) == "a manager"
+    assert missing_in_words(proposal(), []) == "a manager or a finance director"
 
 
 def test_an_approval_that_still_holds_stays() -> None:

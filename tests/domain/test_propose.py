@@ -91,7 +91,7 @@ def test_more_than_one_manager_may_approve_needs_two_people(
     assert (proposed.approvals_needed, proposed.director_needed) == (2, True)
     assert proposed.limit_needed == usd(100_000)
     assert proposed.total == usd(captured)
-    assert proposed.why_a_person == ("more than 1000.00 USD in all, which takes two people",)
+    assert proposed.why_a_person == ("more than 1000.00 USD in all",)
 
 
 def test_exactly_what_one_manager_may_approve_needs_one() -> None:

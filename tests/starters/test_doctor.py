@@ -60,7 +60,7 @@ async def test_a_missing_namespace_is_told_apart(
     monkeypatch.setenv("TEMPORAL_NAMESPACE", "no-such-namespace")
     found = await findings(typed)
     assert found["server"]["ok"]
-    assert "namespace create --namespace no-such-namespace" in found["namespace"]["mend"]
+    assert "--namespace no-such-namespace --retention 90d" in found["namespace"]["mend"]
 
 
 async def test_an_unreachable_server_is_found(
@@ -128,3 +128,24 @@ async def test_a_shared_sqlite_ledger_is_found(typed: Typed, world: World) -> No
     assert not found["ledger"]["ok"]
     assert "another-host" in found["ledger"]["detail"]
     assert "NORTHWIND_LEDGER_URL" in found["ledger"]["mend"]
+
+
+async def test_each_mend_reaches_the_server_that_was_looked_at(
+    typed: Typed, bare_world: World
+) -> None:
+    """Beside a second installation, a command without an address would change the wrong one."""
+    mends = [finding["mend"] for finding in (await findings(typed)).values()]
+    commands = [mend for mend in mends if "temporal " in mend]
+    address = bare_world.client.service_client.config.target_host
+    assert commands
+    assert all(f"--address {address} --namespace default" in mend for mend in commands)
+
+
+async def test_what_a_worker_would_lack_is_named_beside_settings_that_do_for_commands(
+    typed: Typed, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of it at once; the worker itself says the same."""
+    monkeypatch.setenv("NORTHWIND_MODEL_PROVIDER", "anthropic")
+    found = (await findings(typed))["settings"]
+    assert found["ok"]
+    assert "NORTHWIND_MODEL_NAME is not set, ANTHROPIC_API_KEY is not set" in found["detail"]

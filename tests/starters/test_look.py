@@ -38,7 +38,7 @@ async def test_what_a_proposal_needs_is_told(typed: Typed, world: World) -> None
     words = " ".join((await typed("show", "8896")).out.split())
     assert "proposal $25.00" in words
     assert "refunded before $120.00" in words
-    assert "needs a manager, since more than 50.00 USD in all" in words
+    assert "needs a manager or a finance director, since more than 50.00 USD in all" in words
 
 
 async def test_a_waiting_run_is_told_without_a_worker(typed: Typed, world: World) -> None:

@@ -219,3 +219,16 @@ async def exists(handle: WorkflowHandle[Any, Any]) -> bool:
     except RPCError:
         return False
     return True
+
+
+async def test_a_request_that_waits_for_another_service_is_told(typed: Typed, world: World) -> None:
+    """Nobody is sent to look for a worker that is there: the line names what does not answer."""
+    await world.control(
+        "faults",
+        {"system": "orders", "operation": "orders.get", "call": "every", "what": "fail_before"},
+    )
+    done = await typed("start", "--order", "8891", "--message", "It broke.", "--wait-seconds", "3")
+    assert done.code == 6
+    assert "waits for another service: read case, attempt" in done.err
+    assert "order 8891" in done.err
+    await world.http.delete("/control/faults")

@@ -116,7 +116,7 @@ class Rules:
             (said.proposal != proposal, "other_proposal"),
             (said.signed > now + SKEW, "from_the_future"),
             (said.signed > self.deadline + SKEW, "too_late"),
-            (said.who in self.approvals, "already_decided"),
+            (said.who in self.approvals, "already_approved"),
             (key is None, "unknown_key"),
             (not said.fits_key, "bad_signature"),
             (not valid, "key_not_valid"),

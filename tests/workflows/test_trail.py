@@ -29,7 +29,7 @@ async def test_an_auditor_finds_every_answer_in_the_trail(world: World) -> None:
     assert ended.assessment.summary in said.detail
     assert said.who == "northwind-stand-in-rules"
     [proposed] = rows(ended, "proposed")
-    for told in ("1850.00 USD", "round 1", "policy 2026-07", "which takes two people"):
+    for told in ("1850.00 USD", "round 1", "policy 2026-07", "more than 1000.00 USD in all"):
         assert told in proposed.detail
     to_approvers = [e.who for e in rows(ended, "mail_sent") if "approval_request" in e.detail]
     assert to_approvers == [f"{MARIA}, {GRACE}"]

@@ -51,7 +51,7 @@ async def test_one_person_is_not_two(world: World) -> None:
     run = await world.start(DESK)
     await run.approve(by=GRACE)
     again = await run.approve(by=GRACE, iss="Grace.Lin@Northwind.Example")
-    assert again.refusal is Refusal.ALREADY_DECIDED
+    assert again.refusal is Refusal.ALREADY_APPROVED
     assert (await run.status()).waits_for == "one more person"
     assert (await run.approve(by=TOM)).refusal is Refusal.OVER_LIMIT
     assert (await run.approve(by=MARIA)).what == "approved"
