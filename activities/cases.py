@@ -68,6 +68,8 @@ class Cases(CaseActivities):
         An order that was paid anew meanwhile must not hide the refund that we have made.
         """
         proposal = query.proposal
+        if proposal is None and query.request.resumes is not None:
+            proposal = query.request.resumes.proposal
         current = order.payment if order is not None else None
         if proposal is not None and proposal.payment != current:
             proposed = await self._payments.read_payment(proposal.payment)

@@ -153,6 +153,10 @@ class Payment(Frozen):
             self.refunded_minor, sum(r.amount.amount_minor for r in self.refunds if r.takes_money)
         )
 
+    def taken_since(self, known: tuple[str, ...]) -> list[Refund]:
+        """The refunds that take money and are not among the known ones."""
+        return [r for r in self.refunds if r.takes_money and r.id not in known]
+
     def all_in(self, currency: str) -> bool:
         """Whether it was captured and refunded in this currency alone; else sums mean nothing."""
         used = (self.captured, *(refund.amount for refund in self.refunds))
@@ -222,6 +226,8 @@ class Approver(Contact):
 
 # Minor units per currency, under the same bounds as money itself.
 Limits = dict[str, Annotated[StrictInt, Field(ge=0, le=LARGEST_MINOR)]]
+# Three rounds in each of a thousand retries, and more: a higher one is made up.
+_LAST_ROUND = 10_000
 # Ten years. A longer time is a mistake, and one that is long enough overflows the run's clock.
 _LONGEST_HOURS = 10 * 366 * 24
 
@@ -305,7 +311,7 @@ class Proposal(Frozen):
     """Exactly what would be paid, and what an approval binds itself to."""
 
     proposal_id: str
-    round: int
+    round: int = Field(ge=1)
     order_id: Identifier
     payment: str
     amount: Money
@@ -333,17 +339,26 @@ class Proposal(Frozen):
         return self.each_up_to or self.total
 
 
+def _no_made_up_round(proposal: Proposal) -> Proposal:
+    if proposal.round > _LAST_ROUND:
+        raise ValueError(f"no request has come to round {str(proposal.round)[:12]}")
+    return proposal
+
+
 class Resumed(Frozen):
-    """What `refund retry` takes over from the last run of a request, which needed a person.
+    """What the next run of a request takes over from the last one.
+
+    That needed a person (`refund retry`) or was ended from outside (`refund start` again).
 
     Nothing in it gives a right: decisions are judged again, and the proposal is made from the
     facts of now.
     """
 
-    retry: int = Field(ge=1, le=1_000)
+    retry: int = Field(ge=0, le=1_000)
     """How often this request was retried, this time included. Part of the keys of mails to staff:
-    they are asked and told again, while a customer hears each thing once."""
-    proposal: Proposal | None = None
+    they are asked and told again, while a customer hears each thing once. 0: it was started again
+    after its run had been ended from outside, and staff have the mails of that run."""
+    proposal: Annotated[Proposal, AfterValidator(_no_made_up_round)] | None = None
     """The last proposal. Where nothing has changed it is made again, with its id and its key."""
     decisions: Annotated[
         tuple[Annotated[str, StringConstraints(max_length=4_096)], ...], Field(max_length=10)
@@ -366,4 +381,4 @@ class RefundRequest(Frozen):
     search_attributes: bool = True
     """False where the server does not know them: an upsert would then fail its task for ever."""
     resumes: Resumed | None = None
-    """Set by `refund retry` alone."""
+    """Set where another run of this request was before: by `refund retry` and by `refund start`."""

@@ -68,10 +68,9 @@ def take_up(request: RefundRequest, case: Case, now: datetime) -> Claim | Ours |
 
 def _claim(request: RefundRequest, order: Order, payment: Payment) -> Claim | Close:
     counted = [refund for refund in payment.refunds if refund.takes_money]
-    covered = sum_minor([refund for refund in counted if refund.may_cover(order.id)])
-    # One payment may have paid for several orders: none is refunded at another's expense.
-    left_of_order = order.total.with_minor(max(0, order.total.amount_minor - covered))
-    refundable = min(payment.left, left_of_order, key=lambda money: money.amount_minor)
+    refundable = min(
+        payment.left, left_of_order(order, payment), key=lambda money: money.amount_minor
+    )
     try:
         amount = (
             refundable
@@ -82,10 +81,57 @@ def _claim(request: RefundRequest, order: Order, payment: Payment) -> Claim | Cl
         return _declined(Reason.AMOUNT_INVALID, f"The amount is wrong: {error}.")
     if refundable.amount_minor == 0:
         return _nothing_left(order, counted)
+    if request.amount is not None and (since := _since_last(request, payment)) is not None:
+        # A part that somebody refunded by hand since this request needed a person is not paid
+        # again, as in a run that waits (`domain.recheck`).
+        last, others = since
+        covering = [refund for refund in others if refund.may_cover(order.id)]
+        open_minor = min(amount.amount_minor, last.amount.amount_minor) - sum_minor(covering)
+        if open_minor <= 0:
+            return covered_by_others(covering)
+        amount = amount.with_minor(open_minor)
     if amount.amount_minor > refundable.amount_minor:
         words = f"{amount} was asked for, and {refundable} can be refunded."
         return _declined(Reason.AMOUNT_ABOVE_REFUNDABLE, words)
     return Claim(amount=amount, known_refunds=tuple(refund.id for refund in payment.refunds))
+
+
+def _since_last(request: RefundRequest, payment: Payment) -> tuple[Proposal, list[Refund]] | None:
+    """The last proposal of a retried request, and what others took from the payment since then.
+
+    None where there is none on this payment. It may be forged, so it can only lower an amount.
+    """
+    last = request.resumes.proposal if request.resumes is not None else None
+    if last is None or (last.payment, last.amount.currency) != (
+        payment.id,
+        payment.captured.currency,
+    ):
+        return None
+    return last, payment.taken_since(last.known_refunds)
+
+
+def covered_by_others(covering: list[Refund]) -> Close:
+    """The end where refunds that others made since the request came cover it."""
+    if all(refund.succeeded for refund in covering):
+        words = f"Somebody else refunded {list_refunds(covering)} while this request waited."
+        return Close(
+            outcome=Outcome.ALREADY_REFUNDED,
+            reason=Reason.REFUNDED_BY_HAND,
+            explanation=words,
+            refund=covering[0] if len(covering) == 1 else None,
+        )
+    listed = list_refunds(covering)
+    words = f"Somebody else's refund would cover the request and has not succeeded: {listed}."
+    return Close(outcome=Outcome.NEEDS_HUMAN, reason=Reason.OTHER_REFUND_PENDING, explanation=words)
+
+
+def left_of_order(order: Order, payment: Payment) -> Money:
+    """What of an order's total is not refunded, or about to be.
+
+    One payment may have paid for several orders: none is refunded at another's expense.
+    """
+    covering = [r for r in payment.refunds if r.takes_money and r.may_cover(order.id)]
+    return order.total.with_minor(max(0, order.total.amount_minor - sum_minor(covering)))
 
 
 def _earlier(request: RefundRequest, order: Order, made: Ours | Close) -> Ours | Close:
@@ -105,8 +151,14 @@ def _earlier(request: RefundRequest, order: Order, made: Ours | Close) -> Ours |
 def _nothing_left(order: Order, counted: list[Refund]) -> Close:
     covering = [refund for refund in counted if refund.may_cover(order.id)]
     by_others = len(covering) < len(counted)
-    if by_others and sum_minor(covering) < order.total.amount_minor:
+    covered = sum_minor(covering)
+    if by_others and covered < order.total.amount_minor:
         words = f"Nothing is left of the payment, and other orders had a part: {_list(counted)}."
+        return Close(
+            outcome=Outcome.NEEDS_HUMAN, reason=Reason.REFUND_CONTRADICTORY, explanation=words
+        )
+    if covered > order.total.amount_minor:
+        words = f"More than order {order.id} cost was refunded by hand: {_list(covering)}."
         return Close(
             outcome=Outcome.NEEDS_HUMAN, reason=Reason.REFUND_CONTRADICTORY, explanation=words
         )
@@ -250,3 +302,8 @@ def sum_minor(refunds: list[Refund]) -> int:
 
 def _list(refunds: list[Refund]) -> str:
     return ", ".join(f"{refund.amount} ({refund.id})" for refund in refunds)
+
+
+def list_refunds(refunds: list[Refund]) -> str:
+    """Refunds in words, each with its state."""
+    return ", ".join(f"{r.amount} ({r.id}, {r.status})" for r in refunds)

@@ -6,10 +6,17 @@ juspay/hyperswitch#13182 (two refunds at one moment), wso2/product-is#25308 (rig
 
 from domain.approvals import Standing, stand
 from domain.case import Case, Ours
-from domain.models import Frozen, Outcome, Payment, Proposal, Refund
+from domain.models import Frozen, Order, Outcome, Payment, Proposal
 from domain.money import Money
 from domain.outcomes import Close, Reason
-from domain.policy import Claim, disputed, sum_minor
+from domain.policy import (
+    Claim,
+    covered_by_others,
+    disputed,
+    left_of_order,
+    list_refunds,
+    sum_minor,
+)
 
 
 class Clear(Frozen):
@@ -37,7 +44,13 @@ def recheck(
     if made is not None:
         return made
     order, payment = case.order, case.payment
-    if order is None or payment is None or not payment.all_in(proposal.amount.currency):
+    currency = proposal.amount.currency
+    if (
+        order is None
+        or payment is None
+        or order.total.currency != currency
+        or not payment.all_in(currency)
+    ):
         words = f"Order {proposal.order_id} or its payment cannot be read any more."
         return _to_a_person(Reason.PAYMENT_UNKNOWN, words)
     if payment.id != proposal.payment:
@@ -46,7 +59,7 @@ def recheck(
         return _to_a_person(Reason.PAYMENT_CHANGED, words)
     if payment.disputed:
         return disputed(payment)
-    by_others = _not_in(proposal.known_refunds, payment)
+    by_others = payment.taken_since(proposal.known_refunds)
     if payment.taken_minor > proposal.taken_before.amount_minor + sum_minor(by_others):
         words = f"More of {payment.id} is refunded than the provider has refunds to show for."
         return _to_a_person(Reason.REFUND_CONTRADICTORY, words)
@@ -54,6 +67,9 @@ def recheck(
         return _after_others(claim, payment, proposal.order_id)
     if proposal.amount.amount_minor > payment.left.amount_minor:
         return _too_little_left(proposal.amount, payment)
+    left = left_of_order(order, payment)
+    if proposal.amount.amount_minor > left.amount_minor:
+        return _order_shrank(order, payment, left)
     if not stand(proposal, case.standings):
         return RightLost(standings=case.standings)
     return Clear()
@@ -65,7 +81,7 @@ def _after_others(claim: Claim, payment: Payment, order_id: str) -> Changed | Cl
     What is left of the claim goes into the next round, so that refunds by hand add up over rounds.
     A refund of another order that the same payment paid for takes money and covers nothing.
     """
-    since_claim = _not_in(claim.known_refunds, payment)
+    since_claim = payment.taken_since(claim.known_refunds)
     covering = [r for r in since_claim if r.may_cover(order_id)]
     open_minor = claim.amount.amount_minor - sum_minor(covering)
     if open_minor > 0:
@@ -73,26 +89,17 @@ def _after_others(claim: Claim, payment: Payment, order_id: str) -> Changed | Cl
         if open_minor > payment.left.amount_minor:
             return _too_little_left(amount, payment)
         rest = Claim(amount=amount, known_refunds=tuple(r.id for r in payment.refunds))
-        return Changed(claim=rest, what=f"somebody else refunded {_list(since_claim)}")
-    if all(r.succeeded for r in covering):
-        words = f"Somebody else refunded {_list(covering)} while this request waited."
-        return Close(
-            outcome=Outcome.ALREADY_REFUNDED,
-            reason=Reason.REFUNDED_BY_HAND,
-            explanation=words,
-            refund=covering[0] if len(covering) == 1 else None,
-        )
-    listed = _list(covering)
-    words = f"Somebody else's refund would cover the request and has not succeeded: {listed}."
-    return _to_a_person(Reason.OTHER_REFUND_PENDING, words)
+        return Changed(claim=rest, what=f"somebody else refunded {list_refunds(since_claim)}")
+    return covered_by_others(covering)
 
 
-def _list(refunds: list[Refund]) -> str:
-    return ", ".join(f"{r.amount} ({r.id}, {r.status})" for r in refunds)
-
-
-def _not_in(known: tuple[str, ...], payment: Payment) -> list[Refund]:
-    return [r for r in payment.refunds if r.takes_money and r.id not in known]
+def _order_shrank(order: Order, payment: Payment, left: Money) -> Changed | Close:
+    """The order costs less than when it was proposed: what is left of it is decided anew."""
+    what = f"order {order.id} now comes to {order.total}, of which {left} can be refunded"
+    if left.amount_minor == 0:
+        return _to_a_person(Reason.REFUND_CONTRADICTORY, f"{what[0].upper()}{what[1:]}.")
+    known = tuple(refund.id for refund in payment.refunds)
+    return Changed(claim=Claim(amount=left, known_refunds=known), what=what)
 
 
 def _too_little_left(amount: Money, payment: Payment) -> Close:

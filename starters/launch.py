@@ -67,13 +67,14 @@ def _details(request: RefundRequest) -> str:
     """Markdown for the Web UI. The letter is indented, which makes it code: nothing in it acts."""
     letter = request.message[:_LETTER_IN_DETAILS]
     more = "…" if len(request.message) > _LETTER_IN_DETAILS else ""
+    retry = request.resumes.retry if request.resumes is not None else 0
     rows = [
         f"Refund of order **{request.order_id}**, {request.amount or 'all that is left'}",
         "",
         f"- request id: `{request.request_id}`",
         f"- handed in by: {request.requester}",
         f"- environment: `{request.environment}`",
-        *([f"- retry: {request.resumes.retry}"] if request.resumes is not None else []),
+        *([f"- retry: {retry}"] if retry else []),
         "",
         "The customer wrote:",
         "",

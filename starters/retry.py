@@ -1,22 +1,13 @@
 """`refund retry`: go on with a request whose last run ended with a person."""
 
-from temporalio.api.enums.v1 import EventType
 from temporalio.exceptions import WorkflowAlreadyStartedError
 
-from domain import names
-from domain.models import Outcome, RefundRequest, Resumed
-from domain.statements import (
-    DecisionClaims,
-    SignedStatement,
-    StatementError,
-    StatementKind,
-    read_claims,
-)
-from domain.trail import RunStatus
+from domain.models import Outcome, RefundRequest
 from starters import runs, screen
-from starters.connect import RPC_TIMEOUT, connect_by
+from starters.connect import connect_by
 from starters.errors import CommandError, Exit
 from starters.launch import launch
+from starters.resume import goes_on
 from starters.start import Begun, follow
 from workers.settings import Settings
 
@@ -64,51 +55,6 @@ async def _resumed(found: runs.Found) -> RefundRequest:
     if status.outcome is not Outcome.NEEDS_HUMAN:
         line = f"only what ended as needs human can be retried: {screen.outcome_line(status)}"
         raise CommandError(line, Exit.REFUSED)
-    before = request.resumes
-    if status.proposal is None and before is not None:
-        # That retry came to no proposal, so the one before still is the last.
-        resumes = before.model_copy(update={"retry": before.retry + 1})
-    else:
-        resumes = Resumed(
-            retry=before.retry + 1 if before is not None else 1,
-            proposal=status.proposal,
-            decisions=await _approvals(found, request, status),
-        )
+    retried = request.resumes.retry if request.resumes is not None else 0
+    resumes = await goes_on(found, request, status, retried + 1)
     return request.model_copy(update={"resumes": resumes})
-
-
-async def _approvals(
-    found: runs.Found, request: RefundRequest, status: RunStatus
-) -> tuple[str, ...]:
-    """The signed approvals that counted on the run's last proposal, from its history."""
-    counted = {entry.message_id for entry in status.trail if entry.what == "approved"}
-    tokens = list(request.resumes.decisions) if request.resumes is not None else []
-    async for event in found.handle.fetch_history_events(rpc_timeout=RPC_TIMEOUT):
-        if event.event_type != EventType.EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED:
-            continue
-        signal = event.workflow_execution_signaled_event_attributes
-        if signal.signal_name == names.SIGNAL_DECIDE and len(signal.input.payloads) == 1:
-            tokens.append(_token(signal.input.payloads[0].data))
-    wanted = status.proposal.proposal_id if status.proposal is not None else ""
-    return tuple(token for token in dict.fromkeys(tokens) if _is_approval(token, wanted, counted))[
-        :10
-    ]
-
-
-def _token(data: bytes) -> str:
-    try:
-        return SignedStatement.model_validate_json(data).token
-    except ValueError:
-        return ""
-
-
-def _is_approval(token: str, proposal_id: str, counted: set[str]) -> bool:
-    try:
-        claims = read_claims(token, StatementKind.DECISION)
-    except StatementError:
-        return False
-    return (
-        isinstance(claims, DecisionClaims)
-        and claims.proposal == proposal_id
-        and claims.jti in counted
-    )

@@ -16,6 +16,7 @@ from starters.connect import RPC_TIMEOUT, connect_by
 from starters.draft import Wanted, check
 from starters.errors import CommandError, Exit
 from starters.launch import launch
+from starters.resume import goes_on
 from starters.statements import Signer
 from workers.settings import Settings
 
@@ -204,6 +205,7 @@ async def begin(
         done = await _completed_before(client, draft, last)
         if done is not None:
             return Begun(done, new=False)
+        draft = await _after(last, draft)
     try:
         await launch(client, draft.model_copy(update={"statement": signer.request(draft)}))
     except WorkflowAlreadyStartedError:
@@ -214,6 +216,20 @@ async def begin(
             ) from None
         return _the_same(running, draft, repeats)
     return Begun(await runs.find_or_fail(client, draft.order_id), new=True)
+
+
+async def _after(last: runs.Found, draft: RefundRequest) -> RefundRequest:
+    """The draft, going on where this very request's last run was ended from outside.
+
+    Else a changed world would be asked about under the keys of mails that were sent long ago, and
+    an approval that was accepted would be lost.
+    """
+    before = await runs.read_request(last)
+    if before is None or last.request_id != draft.request_id:
+        return draft
+    retried = before.resumes.retry if before.resumes is not None else 0
+    status = await runs.ask(last.handle)
+    return draft.model_copy(update={"resumes": await goes_on(last, before, status, retried)})
 
 
 def _the_same(running: runs.Found, draft: RefundRequest, repeats: bool) -> Begun:

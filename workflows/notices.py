@@ -86,7 +86,8 @@ def end(state: RunState, close: Close) -> list[MailOrder]:
     if close.outcome in _ALERT_OPERATIONS or not mails:
         # Nobody else could be told: no end is silent (promise P4).
         to = _operations(state)
-        mails += _mail(state, MailPurpose.ALERT, f"alert.{close.outcome.value}", to, facts)
+        # The reason is part of the key: a run that was started again or reset may end otherwise.
+        mails += _mail(state, MailPurpose.ALERT, f"alert.{close.reason.value}", to, facts)
     return mails
 
 
@@ -112,7 +113,7 @@ def _mail(
     if not to and purpose is not MailPurpose.ALERT:
         return []
     resumed = state.request.resumes
-    if resumed is not None and purpose in TO_STAFF:
+    if resumed is not None and resumed.retry and purpose in TO_STAFF:
         # Staff hear of each retry; a customer hears each thing once.
         name = f"{name}.retry{resumed.retry}"
     return [

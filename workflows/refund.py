@@ -94,9 +94,10 @@ class RefundWorkflow:
 
     async def _story(self, state: RunState) -> Close:
         request = state.request
-        again = f", retry {request.resumes.retry}" if request.resumes is not None else ""
+        resumes = request.resumes
+        again = f", retry {resumes.retry}" if resumes is not None and resumes.retry else ""
         state.note("asked", f"request {request.request_id}{again}", who=request.requester)
-        self._clerk.take_over(request.resumes)
+        self._clerk.take_over(resumes)
         step = await self._unless_withdrawn(state, self._until_proposal(state))
         while not isinstance(step, Close):
             if isinstance(step, Ours):

@@ -4,18 +4,22 @@ Deadlines are compared with the run's time, not inferred from a timer that fired
 timer and a decision arrive in one workflow task, and the decision may have been signed in time.
 """
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from domain.models import Outcome
+    from domain.mail import MailOrder
+    from domain.models import Outcome, Policy
     from domain.outcomes import Close, Reason
 
 from workflows import notices
 from workflows.clerk import Clerk
 from workflows.postbox import Postbox
 from workflows.state import RunState
+
+Notice = Callable[[RunState], list[MailOrder]]
 
 
 async def wait_for_decision(state: RunState, clerk: Clerk, postbox: Postbox) -> Close | None:
@@ -31,21 +35,12 @@ async def wait_for_decision(state: RunState, clerk: Clerk, postbox: Postbox) -> 
         )
     asked_at, begun = deadline - policy.time_to_decide, workflow.now()
     closing = deadline + policy.grace
-    steps = [
-        (
-            asked_at + timedelta(hours=policy.reminder_after_hours),
-            "Remind the approvers",
-            notices.reminder,
-        ),
-        (
-            asked_at + timedelta(hours=policy.escalate_after_hours),
-            "Ask the next level",
-            notices.escalation,
-        ),
-    ]
+    steps = _steps(asked_at, policy)
     for index, (at, summary, notice) in enumerate(steps):
         if at <= begun:
             continue  # Back from a re-check, these people have been reminded before.
+        if at >= deadline:
+            break
         if await _decided_until(state, at, summary):
             return None
         later = steps[index + 1][0] if index + 1 < len(steps) else deadline
@@ -62,6 +57,17 @@ async def wait_for_decision(state: RunState, clerk: Clerk, postbox: Postbox) -> 
         reason=Reason.NOBODY_DECIDED,
         explanation=f"Nobody decided until {deadline:%Y-%m-%d %H:%M} UTC.",
     )
+
+
+def _steps(asked_at: datetime, policy: Policy) -> list[tuple[datetime, str, Notice]]:
+    """Who is told while nobody decides, in the order of time, whichever the policy has first."""
+    reminder = asked_at + timedelta(hours=policy.reminder_after_hours)
+    escalation = asked_at + timedelta(hours=policy.escalate_after_hours)
+    steps: list[tuple[datetime, str, Notice]] = [
+        (reminder, "Remind the approvers", notices.reminder),
+        (escalation, "Ask the next level", notices.escalation),
+    ]
+    return sorted(steps, key=lambda step: step[0])
 
 
 async def _decided_until(state: RunState, instant: datetime, summary: str) -> bool:

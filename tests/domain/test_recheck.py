@@ -20,6 +20,7 @@ from tests.domain.build import (
     assessment,
     case,
     claim,
+    order,
     payment,
     policy,
     proposal,
@@ -313,3 +314,21 @@ def new_refunds(drawn: list[tuple[int, str]], made: list[Refund]) -> list[Refund
 def facts_left(made: list[Refund]) -> int:
     """Minor units that are left of the payment, by the provider's rule."""
     return 42_000 - sum(r.amount.amount_minor for r in made if r.takes_money)
+
+
+def test_an_order_that_costs_less_by_now_is_proposed_anew() -> None:
+    """Issue 4: an approval of $420.00 pays nothing of an order that comes to $100.00."""
+    result = recheck_after(case(order=order(usd(10_000))))
+    assert isinstance(result, Changed)
+    assert result.claim.amount == usd(10_000)
+    assert "100.00 USD" in result.what
+
+
+def test_an_order_of_which_nothing_is_left_by_now_is_a_persons() -> None:
+    """A refund that covers all of the smaller order leaves nothing that could be proposed."""
+    before = refund("re_before", 10_000)
+    now = case(before, order=order(usd(10_000)))
+    result = recheck_after(now, then=case(before))
+    assert_close(result, Outcome.NEEDS_HUMAN, Reason.REFUND_CONTRADICTORY)
+    yen = order(Money(amount_minor=42_000, currency="JPY"))
+    assert_close(recheck_after(case(order=yen)), Outcome.NEEDS_HUMAN, Reason.PAYMENT_UNKNOWN)

@@ -9,12 +9,23 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from domain.case import Case, Ours
-from domain.models import Order, Outcome, Refund, RefundStatus
+from domain.models import Order, Outcome, Refund, RefundRequest, RefundStatus
 from domain.money import Money
 from domain.outcomes import Close, Reason
 from domain.policy import Claim, take_up
 from domain.trail import Refusal
-from tests.domain.build import NOW, SCOPE, case, order, payment, policy, refund, request, usd
+from tests.domain.build import (
+    NOW,
+    SCOPE,
+    case,
+    order,
+    payment,
+    policy,
+    proposal,
+    refund,
+    request,
+    usd,
+)
 
 YEN = Money(amount_minor=12_500, currency="JPY")
 HAND = refund("re_hand", 42_000)
@@ -266,6 +277,8 @@ SHARED: list[tuple[str, Case, int | Reason]] = [
     ("both", shared(of_order("8890", 42_000), of_order("8891", 58_000)), Reason.REFUNDED_BEFORE),
     ("this order, pending", shared(of_order("8890", 42_000, "pending")),
      Reason.OTHER_REFUND_PENDING),
+    ("by hand, more than this order", shared(refund("re_hand", 100_000)),
+     Reason.REFUND_CONTRADICTORY),
     ("all of it for the other", shared(of_order("8891", 100_000)), Reason.REFUND_CONTRADICTORY),
     ("more than the rest for the other", shared(of_order("8891", 80_000)), 20_000),
 ]  # fmt: skip
@@ -283,3 +296,50 @@ def test_no_order_is_refunded_at_anothers_expense(facts: Case, expected: int | R
     else:
         assert isinstance(held, Close), held
         assert held.reason is expected
+
+
+def retried(asked: str | None, **last: Any) -> RefundRequest:
+    """A request whose last run proposed $20.00 before it needed a person."""
+    proposed = proposal(taken_up=request(amount="20.00")).model_copy(update=last)
+    return request(amount=asked, resumes={"retry": 1, "proposal": proposed})
+
+
+RETRIED: list[tuple[str, str | None, dict[str, Any], Case, int | Reason]] = [
+    ("as it was", "20.00", {}, case(), 2_000),
+    ("all of it by hand", "20.00", {}, case(refund("h", 2_000)), Reason.REFUNDED_BY_HAND),
+    ("more by hand", "20.00", {}, case(refund("h", 9_000)), Reason.REFUNDED_BY_HAND),
+    ("by hand, pending", "20.00", {}, case(refund("h", 2_000, "pending")),
+     Reason.OTHER_REFUND_PENDING),
+    ("a part by hand", "20.00", {}, case(refund("h", 500)), 1_500),
+    ("failed by hand", "20.00", {}, case(refund("h", 500, "failed")), 2_000),
+    ("known before", "20.00", {"known_refunds": ("h",)}, case(refund("h", 500)), 2_000),
+    ("on another payment", "20.00", {"payment": "pi_old"}, case(refund("h", 500)), 2_000),
+    ("forged higher", "20.00", {"amount": usd(42_000)}, case(), 2_000),
+    ("all that is left", None, {}, case(refund("h", 500)), 41_500),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("amount", "last", "facts", "expected"),
+    [row[1:] for row in RETRIED],
+    ids=[row[0] for row in RETRIED],
+)
+def test_what_others_refunded_before_a_retry_is_not_paid_again(
+    amount: str | None, last: dict[str, Any], facts: Case, expected: int | Reason
+) -> None:
+    """R7: a refund by hand counts against a request that waited for a person, as against a run."""
+    result = take_up(retried(amount, **last), facts, NOW)
+    if isinstance(expected, Reason):
+        assert isinstance(result, Close)
+        assert result.reason is expected
+    else:
+        assert isinstance(result, Claim)
+        assert result.amount == usd(expected)
+
+
+@pytest.mark.parametrize("made_up", [-5, 0, 10_001, 10**4299])
+def test_a_made_up_round_is_refused(made_up: int) -> None:
+    """P7: whoever can start runs cannot choose a key that no sweep knows, nor break a task."""
+    proposed = proposal().model_dump(mode="json") | {"round": made_up}
+    with pytest.raises(ValidationError):
+        request(resumes={"retry": 1, "proposal": proposed})

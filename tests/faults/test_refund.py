@@ -124,7 +124,7 @@ async def test_a_key_that_was_used_for_something_else_is_for_a_person(world: Wor
 
     assert (ended.outcome, ended.reason) == (Outcome.NEEDS_HUMAN, Reason.REFUND_CONTRADICTORY)
     assert await world.refunds() == []
-    assert (await world.mails())["alert.needs_human"] == 1
+    assert (await world.mails())["alert.refund_contradictory"] == 1
 
 
 async def test_a_client_that_gave_up_finds_what_the_provider_still_did(
@@ -149,7 +149,7 @@ async def test_a_client_that_gave_up_finds_what_the_provider_still_did(
 
 
 ENDINGS = {
-    ("pending", "odd"): (Outcome.NEEDS_HUMAN, Reason.STATUS_UNKNOWN, "alert.needs_human"),
+    ("pending", "odd"): (Outcome.NEEDS_HUMAN, Reason.STATUS_UNKNOWN, "alert.status_unknown"),
     ("requires_action", "succeeded"): (Outcome.REFUNDED, Reason.VERIFIED, "refunded"),
     ("requires_action", "failed"): (
         Outcome.REFUND_FAILED, Reason.REFUND_FAILED, "alert.refund_failed",
@@ -158,7 +158,7 @@ ENDINGS = {
         Outcome.REFUND_FAILED, Reason.REFUND_FAILED, "alert.refund_failed",
     ),
     ("requires_action", "odd"): (
-        Outcome.NEEDS_HUMAN, Reason.STATUS_UNKNOWN, "alert.needs_human",
+        Outcome.NEEDS_HUMAN, Reason.STATUS_UNKNOWN, "alert.status_unknown",
     ),
 }  # fmt: skip
 

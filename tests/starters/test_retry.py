@@ -14,13 +14,14 @@ _NO = {"error": {"type": "invalid_request_error", "code": "charge_not_refundable
                  "message": "This charge cannot be refunded."}}  # fmt: skip
 
 
-async def refused_by_the_provider(world: World, order: str = "8890") -> Run:
+async def refused_by_the_provider(world: World, order: str = "8890", **asked: Any) -> Run:
     """An approved run that ended with a person; what the provider had against it is mended."""
     fault = {"system": "payments", "operation": "refunds.create", "what": "status",
              "call": "every", "status": 400, "body": _NO}  # fmt: skip
     await world.control("faults", [fault])
-    run = await world.start(order)
-    await run.approve(by=MARIA)
+    run = await world.start(order, **asked)
+    if asked.get("amount") != "20.00":
+        await run.approve(by=MARIA)
     if order == "8892":
         await run.approve(by=GRACE)
     ended = await run.result()
@@ -117,7 +118,7 @@ async def test_a_retry_that_fails_again_tells_operations_again(typed: Typed, wor
     first = await typed("retry", "8890", "--wait", "--json")
     assert first.data["status"]["reason"] == Reason.PROVIDER_REFUSED
     mails = await world.mails()
-    assert (mails["alert.needs_human"], mails["alert.needs_human.retry1"]) == (1, 1)
+    assert (mails["alert.provider_refused"], mails["alert.provider_refused.retry1"]) == (1, 1)
     assert mails["delayed"] == 1
 
     second = await typed("retry", "8890", "--wait", "--json")
@@ -167,3 +168,39 @@ async def test_what_did_not_end_with_a_person_is_not_retried(typed: Typed, world
 
     unknown = await typed("retry", "7777")
     assert unknown.code == Exit.NO_SUCH_RUN
+
+
+async def test_a_refund_by_hand_meanwhile_is_not_paid_again(typed: Typed, world: World) -> None:
+    """P1, R7: a colleague who pays what the run could not has done what the request asked for."""
+    run = await refused_by_the_provider(world, amount="20.00")
+    await world.control("hand_refund", {"payment": "pi_8890", "amount_minor": 2000})
+    done = await typed("retry", "8890", "--wait", "--json")
+    assert done.data["status"]["reason"] == Reason.REFUNDED_BY_HAND
+    assert await world.refunds() == [(2000, "succeeded")]
+    assert done.data["request_id"] == run.request.request_id
+
+
+async def test_a_part_by_hand_meanwhile_leaves_the_rest(typed: Typed, world: World) -> None:
+    """R7: the amount that was typed is still the claim, less what others have paid of it."""
+    run = await refused_by_the_provider(world, amount="420.00")
+    await world.control("hand_refund", {"payment": "pi_8890", "amount_minor": 12000})
+    assert (await typed("retry", "8890")).code == Exit.DONE
+    again = open_run(world, run)
+    proposal = await again.waiting()
+    assert (proposal.amount.amount_minor, proposal.round) == (30000, 2)
+
+
+async def test_a_refund_on_the_payment_of_then_is_found(typed: Typed, world: World) -> None:
+    """P1: an order that is paid anew meanwhile does not hide the refund that was made."""
+    await world.control("payments/pi_8890", {"next_refund_status": "odd"})
+    run = await world.start()
+    await run.approve()
+    ended = await run.result()
+    assert ended.reason == Reason.STATUS_UNKNOWN
+    assert ended.refund is not None
+    await world.control(f"refunds/{ended.refund.id}", {"status": "succeeded"})
+    await world.control("orders/8890", {"payment": "pi_8899"})
+    done = await typed("retry", "8890", "--wait", "--json")
+    assert done.data["status"]["outcome"] == "refunded"
+    assert done.data["status"]["refund"]["id"] == ended.refund.id
+    assert await world.refunds("8899") == []

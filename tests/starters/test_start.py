@@ -14,8 +14,9 @@ from temporalio.service import RPCError
 
 from domain import names
 from domain.trail import RunStatus
+from tests.signing import GRACE
 from tests.starters.conftest import Done, Typed
-from tests.world import LETTER, PATIENCE, World
+from tests.world import LETTER, PATIENCE, Run, World
 
 
 async def start(typed: Typed, *more: str, order: str = "8890") -> Done:
@@ -232,3 +233,41 @@ async def test_a_request_that_waits_for_another_service_is_told(typed: Typed, wo
     assert "waits for another service: read case, attempt" in done.err
     assert "order 8891" in done.err
     await world.http.delete("/control/faults")
+
+
+async def test_a_run_that_is_started_again_keeps_the_approval_and_asks_about_what_is_new(
+    typed: Typed, world: World, request_id: str
+) -> None:
+    """P4: nothing accepted is lost with a run, and a changed proposal is a round of its own."""
+    await start(typed, "--request-id", request_id, order="8892")
+    run = await _newest(world, "8892")
+    proposal = await run.waiting()
+    await run.approve(by=GRACE)
+    await run.handle.terminate()
+    same = await start(typed, "--request-id", request_id, order="8892")
+    assert same.code == 0, same.err
+    run = await _newest(world, "8892")
+    status = await run.until(lambda s: bool(s.approved_by))
+    assert status.proposal == proposal
+    assert [person.address for person in status.approved_by] == [GRACE]
+    assert (await world.mails())["approval_request.r1"] == 1
+
+    await run.handle.terminate()
+    await world.control("hand_refund", {"payment": "pi_8892", "amount_minor": 60_000})
+    await start(typed, "--request-id", request_id, order="8892")
+    run = await _newest(world, "8892")
+    changed = await run.waiting()
+    assert (changed.round, changed.amount.amount_minor) == (2, 125_000)
+    await world.until(lambda: _is_asked(world))
+
+
+async def _is_asked(world: World) -> bool:
+    return (await world.mails())["approval_request.r2"] == 1
+
+
+async def _newest(world: World, order: str) -> Run:
+    """The newest run of an order."""
+    handle = world.client.get_workflow_handle(f"refund-order-{order}", result_type=RunStatus)
+    run = Run(world, world.request(order), handle)
+    world.runs.append(run)
+    return run

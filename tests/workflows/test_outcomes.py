@@ -113,7 +113,7 @@ async def test_a_request_that_nobody_signed_reaches_no_customer(world: World) ->
     ended = await run.result()
 
     assert (ended.outcome, ended.reason) == (Outcome.NEEDS_HUMAN, Reason.REQUEST_NOT_AUTHENTIC)
-    assert await world.mails() == {"alert.needs_human": 1}
+    assert await world.mails() == {"alert.request_not_authentic": 1}
     assert await world.refunds() == []
 
 

@@ -15,6 +15,7 @@ from temporalio.exceptions import ApplicationError
 
 from domain import names
 from domain.models import Outcome
+from domain.outcomes import Reason
 from domain.trail import RunStatus
 from tests.world import PATIENCE, Run, World, check_history, temporal_server
 
@@ -97,6 +98,20 @@ async def test_terminated_while_waiting_and_started_again(world: World) -> None:
     assert ended.outcome is Outcome.REFUNDED
     assert await world.refunds() == [(42000, "succeeded")]
     assert await world.mails() == {"under_review": 1, "approval_request.r1": 1, "refunded": 1}
+
+
+async def test_each_reason_is_told_also_by_a_later_run_of_the_request(world: World) -> None:
+    """P4: an alert of an earlier run does not make another end silent."""
+    request = world.request("8891")
+    await world.control("orders/8891", {"payment": "pi_none"})
+    first = await (await world.start_with(request)).result()
+    await world.control("orders/8891", {"payment": "pi_8891"})
+    await world.control("payments/pi_8891", {"next_refund_status": "odd"})
+    second = await (await world.start_with(request)).result()
+
+    assert (first.reason, second.reason) == (Reason.PAYMENT_UNKNOWN, Reason.STATUS_UNKNOWN)
+    mails = await world.mails()
+    assert (mails["alert.payment_unknown"], mails["alert.status_unknown"]) == (1, 1)
 
 
 _BROKEN = RawValue(Payload(metadata={"encoding": b"json/plain"}, data=b"{nope"))

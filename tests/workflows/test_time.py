@@ -73,3 +73,25 @@ async def test_the_whole_wait_stays_short_in_history(world: World) -> None:
 
 async def _mails(world: World, count: int) -> bool:
     return (await world.mails()).total() >= count
+
+
+async def test_a_policy_that_expires_before_it_reminds_is_kept(world: World) -> None:
+    """R18: a reminder that would come after the deadline keeps no run open, and is not sent."""
+    await world.control("policy", {"expire_after_hours": 1})
+    run = await world.start()
+    await run.waiting()
+    await run.move_on(hours=1, minutes=16)
+    assert (await run.result()).outcome is Outcome.EXPIRED
+    assert (await world.mails())["reminder.r1"] == 0
+
+
+async def test_a_policy_that_escalates_before_it_reminds_does_both(world: World) -> None:
+    """P4: whoever should hear of it does, in the order of the policy's hours."""
+    await world.control("policy", {"reminder_after_hours": 48, "escalate_after_hours": 24})
+    run = await world.start()
+    await run.waiting()
+    await run.move_on(hours=25)
+    mails = await world.mails()
+    assert (mails["escalation.r1"], mails["reminder.r1"]) == (1, 0)
+    await run.move_on(hours=24)
+    assert (await world.mails())["reminder.r1"] == 1

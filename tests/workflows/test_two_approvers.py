@@ -115,7 +115,11 @@ async def test_where_no_pair_can_be_made_a_person_hears_at_once(world: World) ->
     ended = await (await world.start(DESK)).result()
     assert (ended.outcome, ended.reason) == (Outcome.NEEDS_HUMAN, Reason.NOBODY_MAY_APPROVE)
     mails = await world.mails()
-    assert (mails["alert.needs_human"], mails["delayed"], mails["approval_request.r1"]) == (1, 1, 0)
+    assert (mails["alert.nobody_may_approve"], mails["delayed"], mails["approval_request.r1"]) == (
+        1,
+        1,
+        0,
+    )
 
 
 async def test_earlier_refunds_lift_a_small_amount_into_the_tier_of_two(world: World) -> None:

@@ -121,7 +121,7 @@ async def test_a_week_of_not_knowing_ends_with_a_person(world: World) -> None:
     assert (ended.outcome, ended.reason) == (Outcome.NEEDS_HUMAN, Reason.REFUND_UNKNOWN)
     assert await world.refunds() == []
     mails = await world.mails()
-    assert (mails["alert.unknown.r1"], mails["alert.needs_human"], mails["delayed"]) == (1, 1, 1)
+    assert (mails["alert.unknown.r1"], mails["alert.refund_unknown"], mails["delayed"]) == (1, 1, 1)
     history = await run.history()
     assert len(history.events) < 1_000
     steps = _steps(history)
