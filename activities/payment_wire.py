@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, StrictBool, StrictInt, ValidationErr
 from domain.errors import BadAnswer
 from domain.models import UNDONE, Payment, Refund
 from domain.money import Money, MoneyError, exponent
-from domain.names import METADATA_KEY
+from domain.names import METADATA_KEY, read_refund_key
 
 _DECIMALS_AT_STRIPE = {"ISK": 2, "UGX": 2, "MGA": 0}
 # Where Stripe gives no status at all; it counts as money that is gone (`Refund.takes_money`).
@@ -69,8 +69,9 @@ class WireRow(WireModel):
 
     @property
     def is_ours(self) -> bool:
-        """Whether it carries a key under our name, which still may be anything."""
-        return isinstance(self.metadata, dict) and METADATA_KEY in self.metadata
+        """Whether it carries a key that we might have made: anybody may write others by hand."""
+        key = self.metadata.get(METADATA_KEY) if isinstance(self.metadata, dict) else None
+        return isinstance(key, str) and read_refund_key(key) is not None
 
     @property
     def is_undone(self) -> bool:
