@@ -55,7 +55,7 @@ async def test_a_retry_pays_once_on_the_approval_that_was_given(typed: Typed, wo
     assert (mails["under_review"], mails["delayed"], mails["refunded"]) == (1, 1, 1)
     assert asked(mails) == {"approval_request.r1": 1}
     assert "It waits for" not in done.out
-    told = await world.mail("alert.needs_human")
+    told = await world.mail("alert.provider_refused")
     assert "    refund retry 8890" in told["text"]
     assert f"Request: {run.request.request_id}" in told["text"]
     ended = await open_run(world, run).result()
