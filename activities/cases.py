@@ -7,13 +7,15 @@ from temporalio import activity
 from activities.clock import Clock, system_clock
 from activities.decisions import contact, refuse_request, standing_of
 from activities.interfaces import CaseActivities, CaseQuery
+from activities.ledger import Ledger
 from activities.orders import Orders
 from activities.payments import StripePayments
 from activities.staff import People, StaffDirectory
 from domain.approvals import Standing
 from domain.case import Case
-from domain.models import Approver, Order, Payment, Role
-from domain.names import request_scope
+from domain.models import Approver, Order, Outcome, Payment, RefundRequest, Role
+from domain.names import idempotency_key, request_scope
+from domain.outcomes import FINAL_FOR_THE_CUSTOMER
 from domain.people import same_person
 
 
@@ -25,9 +27,11 @@ class Cases(CaseActivities):
         orders: Orders,
         payments: StripePayments,
         staff: StaffDirectory,
+        ledger: Ledger,
         clock: Clock = system_clock,
     ) -> None:
         """Read from these systems, and tell by this clock when it was read."""
+        self._ledger = ledger
         self._orders = orders
         self._payments = payments
         self._staff = staff
@@ -59,8 +63,23 @@ class Cases(CaseActivities):
             approvers=_people_of(Role.MANAGER, people, query, order),
             directors=_people_of(Role.FINANCE_DIRECTOR, people, query, order),
             standings=_standings(query, people, order),
+            told=await self._read_told(query.request),
             read_at=read_at,
         )
+
+    async def _read_told(self, request: RefundRequest) -> tuple[Outcome, ...]:
+        """The final ends of which the ledger has a mail to the customer under this request.
+
+        A run that was started again or reset after its end must not undo it: an approval that had
+        come too late would count there.
+        """
+        scope = request_scope(request.environment, request.order_id, request.request_id)
+        mails = {
+            idempotency_key(scope, f"mail.{outcome.value}"): outcome
+            for outcome in FINAL_FOR_THE_CUSTOMER
+        }
+        found = await self._ledger.look_up(mails)
+        return tuple(outcome for key, outcome in mails.items() if key in found)
 
     async def _read_payment(self, query: CaseQuery, order: Order | None) -> Payment | None:
         """The order's payment; the proposal's own where that has a refund of this request.

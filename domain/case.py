@@ -42,6 +42,8 @@ class Case(Frozen):
     """The next level: the finance directors."""
     standings: tuple[Standing, ...] = ()
     """On a re-check: what each approval that counted before is worth now, in the order asked."""
+    told: tuple[Outcome, ...] = ()
+    """How this very request has ended before, as far as its customer was told of a final end."""
     read_at: Instant
     """When the first of these facts was read, by the clock of the reading worker."""
 

@@ -24,6 +24,7 @@ class Reason(StrEnum):
     FACTS_UNAVAILABLE = "facts_unavailable"
     REJECTED_BY_APPROVER = "rejected_by_approver"
     NOBODY_DECIDED = "nobody_decided"
+    TOLD_BEFORE = "told_before"
     WITHDRAWN_BY_STAFF = "withdrawn_by_staff"
     CANCELLED_IN_TEMPORAL = "cancelled_in_temporal"
     TOO_MANY_ROUNDS = "too_many_rounds"
@@ -47,6 +48,10 @@ MISTAKES_OF_THE_REQUESTER = frozenset(
 )
 
 
+# What a request cannot come back from, once the customer has been told.
+FINAL_FOR_THE_CUSTOMER = (Outcome.REJECTED, Outcome.EXPIRED, Outcome.WITHDRAWN)
+
+
 class Close(Frozen):
     """The run ends here."""
 
@@ -56,3 +61,9 @@ class Close(Frozen):
     """One or two sentences for people."""
     refund: Refund | None = None
     """The one refund that this end speaks of, if it is one: for the mail about it."""
+
+
+def told_before(outcome: Outcome) -> Close:
+    """The end of a run whose request has ended before, and its customer knows how."""
+    words = f"The customer was told before that this request was {outcome}; it takes a new one."
+    return Close(outcome=outcome, reason=Reason.TOLD_BEFORE, explanation=words)

@@ -23,7 +23,7 @@ from domain.models import (
 )
 from domain.money import Money, MoneyError, parse_amount
 from domain.names import request_scope, workflow_id
-from domain.outcomes import Close, Reason
+from domain.outcomes import Close, Reason, told_before
 
 
 class Claim(Frozen):
@@ -56,6 +56,8 @@ def take_up(request: RefundRequest, case: Case, now: datetime) -> Claim | Ours |
     made = case.find_ours(request_scope(request.environment, request.order_id, request.request_id))
     if made is not None:
         return _earlier(request, order, made)
+    if case.told:
+        return told_before(case.told[0])
     if payment.disputed:
         return disputed(payment)
     if _outside_window(order, case.policy, now):

@@ -8,7 +8,7 @@ from domain.approvals import Standing, stand
 from domain.case import Case, Ours
 from domain.models import Frozen, Order, Outcome, Payment, Proposal
 from domain.money import Money
-from domain.outcomes import Close, Reason
+from domain.outcomes import Close, Reason, told_before
 from domain.policy import (
     Claim,
     covered_by_others,
@@ -43,6 +43,9 @@ def recheck(
     made = case.find_ours(scope, proposal)
     if made is not None:
         return made
+    if case.told:
+        # A run that was reset, or started again beside the command: one no is no.
+        return told_before(case.told[0])
     order, payment = case.order, case.payment
     currency = proposal.amount.currency
     if (

@@ -153,7 +153,7 @@ def test_the_runbook_knows_every_reason_for_a_person() -> None:
         *MISTAKES_OF_THE_REQUESTER,
         *(Reason.PAYMENT_DISPUTED, Reason.OUTSIDE_RETURN_WINDOW, Reason.REFUND_FAILED),
         *(Reason.REFUNDED_BEFORE, Reason.REFUNDED_BY_HAND, Reason.VERIFIED),
-        *(Reason.REJECTED_BY_APPROVER, Reason.NOBODY_DECIDED),
+        *(Reason.REJECTED_BY_APPROVER, Reason.NOBODY_DECIDED, Reason.TOLD_BEFORE),
         *(Reason.WITHDRAWN_BY_STAFF, Reason.CANCELLED_IN_TEMPORAL),
     }
     told = [cells[0].strip("`") for cells in documents.rows(RUNBOOK, "A run needs a person")]

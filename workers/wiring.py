@@ -113,7 +113,7 @@ async def build_activities(
         )
         mail_server = MailServer(settings.smtp_url.get_secret_value())
         yield Activities(
-            cases=Cases(orders, payments, staff, clock),
+            cases=Cases(orders, payments, staff, ledger, clock),
             agent=agent,
             decisions=Decisions(staff),
             payments=payments,

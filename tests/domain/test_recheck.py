@@ -332,3 +332,11 @@ def test_an_order_of_which_nothing_is_left_by_now_is_a_persons() -> None:
     assert_close(result, Outcome.NEEDS_HUMAN, Reason.REFUND_CONTRADICTORY)
     yen = order(Money(amount_minor=42_000, currency="JPY"))
     assert_close(recheck_after(case(order=yen)), Outcome.NEEDS_HUMAN, Reason.PAYMENT_UNKNOWN)
+
+
+def test_what_the_customer_was_told_is_not_undone() -> None:
+    """One rejection ends a request, also where its run is started again; a refund made is made."""
+    told = case(told=(Outcome.REJECTED,))
+    assert_close(recheck_after(told), Outcome.REJECTED, Reason.TOLD_BEFORE)
+    ours = refund("re_1", 42_000, key=f"{SCOPE}refund.r1")
+    assert recheck_after(case(ours, told=(Outcome.EXPIRED,))) == Ours(refund=ours)

@@ -84,6 +84,7 @@ SAMPLES: list[Frozen] = [
         approvers=(APPROVER,),
         directors=(APPROVER,),
         requester_refusal=Refusal.NOT_ACTIVE,
+        told=(Outcome.REJECTED,),
         standings=(Standing(refusal=Refusal.OVER_LIMIT, director=True),),
     ),
     CaseQuery(environment="local", request=request(), proposal=proposal(), approvals=("a.b.c",)),
