@@ -4,13 +4,13 @@ Stripe counts most currencies in ISO 4217 minor units, and three of them otherwi
 shilling with two decimals for the sake of old integrations, the ariary without decimals.
 """
 
-from datetime import UTC, datetime
 from typing import Any, Literal, TypeVar
 
 import stripe
 from pydantic import BaseModel, ConfigDict, StrictBool, StrictInt, ValidationError
 
 from domain.errors import BadAnswer
+from domain.instants import NumericDate
 from domain.models import UNDONE, Payment, Refund
 from domain.money import Money, MoneyError, exponent
 from domain.names import METADATA_KEY, read_refund_key
@@ -33,7 +33,7 @@ class WireRefund(WireModel):
     amount: StrictInt
     currency: str
     payment_intent: str
-    created: StrictInt
+    created: NumericDate
     status: str | None
     metadata: dict[str, str] | None = None
 
@@ -44,7 +44,7 @@ class WireRefund(WireModel):
             payment=self.payment_intent,
             amount=money_of(self.amount, self.currency),
             status=self.status or _NO_STATUS,
-            created_at=datetime.fromtimestamp(self.created, UTC),
+            created_at=self.created,
             key=(self.metadata or {}).get(METADATA_KEY),
         )
 
