@@ -13,10 +13,11 @@ from activities.payments import StripePayments
 from activities.staff import People, StaffDirectory
 from domain.approvals import Standing
 from domain.case import Case
-from domain.models import Approver, Order, Outcome, Payment, RefundRequest, Role
+from domain.models import Approver, Order, Outcome, Payment, Role
 from domain.names import idempotency_key, request_scope
 from domain.outcomes import FINAL_FOR_THE_CUSTOMER
 from domain.people import same_person
+from domain.request import RefundRequest
 
 
 class Cases(CaseActivities):

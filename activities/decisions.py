@@ -15,9 +15,10 @@ from temporalio import activity
 from activities.interfaces import StatementActivities, StatementCheck, StatementVerdict
 from activities.staff import People, StaffDirectory, directory_address
 from domain.approvals import Standing, is_director_for
-from domain.models import Contact, Person, Proposal, PublicKey, RefundRequest
+from domain.models import Contact, Person, PublicKey
 from domain.names import workflow_id
 from domain.people import may_decide, may_request
+from domain.request import Proposal, RefundRequest
 from domain.statements import (
     ALGORITHM,
     Claims,

@@ -13,8 +13,9 @@ from temporalio import activity
 from domain.agent import ModelAnswer, ModelRequest, ToolCall, ToolResult
 from domain.case import Case
 from domain.mail import MailOrder, MailReceipt
-from domain.models import Contact, Customer, Frozen, Identifier, Proposal, Refund, RefundRequest
+from domain.models import Contact, Customer, Frozen, Identifier, Refund
 from domain.money import Money
+from domain.request import Proposal, RefundRequest
 from domain.statements import StatementKind
 from domain.sweep import FailedRefund
 from domain.trail import Refusal

@@ -7,8 +7,9 @@ one-manager tier: who may not approve that much alone is no second pair of eyes 
 
 from collections.abc import Sequence
 
-from domain.models import Contact, Frozen, Person, Proposal, Role
+from domain.models import Contact, Frozen, Person, Role
 from domain.people import covers, same_person
+from domain.request import Proposal
 from domain.trail import Refusal
 
 

@@ -2,20 +2,11 @@
 
 from domain.approvals import Approval, Standing
 from domain.instants import Instant
-from domain.models import (
-    Approver,
-    Contact,
-    Frozen,
-    Order,
-    Outcome,
-    Payment,
-    Policy,
-    Proposal,
-    Refund,
-)
+from domain.models import Approver, Contact, Frozen, Order, Outcome, Payment, Policy, Refund
 from domain.money import Money
 from domain.outcomes import Close, Reason
 from domain.people import covers, same_person
+from domain.request import Proposal
 from domain.trail import Refusal
 
 

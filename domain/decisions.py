@@ -5,8 +5,9 @@ What needs the staff directory (signature, person, right) is the Activity `verif
 
 from datetime import datetime
 
-from domain.models import Policy, Proposal, RefundRequest
+from domain.models import Policy
 from domain.names import workflow_id
+from domain.request import Proposal, RefundRequest
 from domain.statements import Claims, DecisionClaims, WithdrawalClaims
 from domain.trail import Refusal
 

@@ -3,8 +3,9 @@
 from enum import StrEnum
 
 from domain.instants import Instant
-from domain.models import Contact, Frozen, Identifier, Proposal, Refund
+from domain.models import Contact, Frozen, Identifier, Refund
 from domain.money import Money
+from domain.request import Proposal
 
 
 class MailPurpose(StrEnum):

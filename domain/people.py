@@ -2,8 +2,9 @@
 
 import unicodedata
 
-from domain.models import APPROVER_ROLES, Person, Proposal
+from domain.models import APPROVER_ROLES, Person
 from domain.money import Money
+from domain.request import Proposal
 from domain.statements import Verdict
 from domain.trail import Refusal
 

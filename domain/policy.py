@@ -16,14 +16,13 @@ from domain.models import (
     Outcome,
     Payment,
     Policy,
-    Proposal,
     Recommendation,
     Refund,
-    RefundRequest,
 )
 from domain.money import Money, MoneyError, parse_amount
 from domain.names import request_scope, workflow_id
 from domain.outcomes import Close, Reason, told_before
+from domain.request import Proposal, RefundRequest
 
 
 class Claim(Frozen):

@@ -6,7 +6,7 @@ juspay/hyperswitch#13182 (two refunds at one moment), wso2/product-is#25308 (rig
 
 from domain.approvals import Standing, stand
 from domain.case import Case, Ours
-from domain.models import Frozen, Order, Outcome, Payment, Proposal
+from domain.models import Frozen, Order, Outcome, Payment
 from domain.money import Money
 from domain.outcomes import Close, Reason, told_before
 from domain.policy import (
@@ -17,6 +17,7 @@ from domain.policy import (
     list_refunds,
     sum_minor,
 )
+from domain.request import Proposal
 
 
 class Clear(Frozen):

@@ -15,7 +15,8 @@ from typing import Annotated, Literal
 from pydantic import StringConstraints, ValidationError
 
 from domain.instants import NumericDate
-from domain.models import Frozen, Identifier, RefundRequest
+from domain.models import Frozen, Identifier
+from domain.request import RefundRequest
 
 ALGORITHM = "EdDSA"
 # A signed decision is about 700 bytes. Anything much larger is no decision of ours.

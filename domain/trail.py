@@ -7,8 +7,9 @@ from typing import Annotated
 from pydantic import Field, StringConstraints
 
 from domain.instants import Instant
-from domain.models import Assessment, Contact, Frozen, Outcome, Proposal, Refund, Stage, TokenUsage
+from domain.models import Assessment, Contact, Frozen, Outcome, Refund, Stage, TokenUsage
 from domain.money import Money
+from domain.request import Proposal
 
 # Hundreds of bad signals must stay harmless: the last ones in detail, all of them counted.
 REFUSED_IN_DETAIL = 50

@@ -8,7 +8,8 @@ from temporalio.client import Client
 from temporalio.service import RPCError
 
 from domain import names
-from domain.models import Proposal, Stage
+from domain.models import Stage
+from domain.request import Proposal
 from domain.statements import SignedStatement, StatementKind, Verdict, read_claims
 from domain.trail import Entry, RunStatus
 from starters import runs, screen

@@ -11,8 +11,9 @@ from typing import Any
 
 from temporalio.client import Client
 
-from domain.models import RefundRequest, Stage
+from domain.models import Stage
 from domain.money import Money
+from domain.request import RefundRequest
 from domain.statements import StatementKind, Verdict
 from domain.trail import Entry, RunStatus
 from starters import books, runs, screen

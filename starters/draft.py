@@ -7,8 +7,8 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from domain import names
-from domain.models import MESSAGE_LIMIT, RefundRequest
 from domain.money import MoneyError, parse_amount
+from domain.request import MESSAGE_LIMIT, RefundRequest
 from starters.errors import CommandError, Exit
 from starters.statements import plain_address
 from workers.settings import LOCAL, Settings

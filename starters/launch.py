@@ -11,7 +11,8 @@ from temporalio.common import (
 from temporalio.service import RPCError, RPCStatusCode
 
 from domain import names
-from domain.models import RefundRequest, Stage
+from domain.models import Stage
+from domain.request import RefundRequest
 from domain.trail import RunStatus
 from starters import screen
 from starters.connect import RPC_TIMEOUT

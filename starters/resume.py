@@ -3,7 +3,7 @@
 from temporalio.api.enums.v1 import EventType
 
 from domain import names
-from domain.models import RefundRequest, Resumed
+from domain.request import RefundRequest, Resumed
 from domain.statements import (
     DecisionClaims,
     SignedStatement,

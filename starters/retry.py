@@ -2,7 +2,8 @@
 
 from temporalio.exceptions import WorkflowAlreadyStartedError
 
-from domain.models import Outcome, RefundRequest
+from domain.models import Outcome
+from domain.request import RefundRequest
 from starters import runs, screen
 from starters.connect import connect_by
 from starters.errors import CommandError, Exit

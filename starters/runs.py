@@ -22,7 +22,8 @@ from temporalio.client import (
 from temporalio.service import RPCError, RPCStatusCode
 
 from domain import names
-from domain.models import RefundRequest, Stage
+from domain.models import Stage
+from domain.request import RefundRequest
 from domain.trail import RunStatus
 from starters.connect import RPC_TIMEOUT
 from starters.errors import CommandError, Exit, is_namespace_missing

@@ -6,7 +6,8 @@ from typing import Any
 
 from domain import names
 from domain.approvals import missing_in_words
-from domain.models import Outcome, RefundRequest
+from domain.models import Outcome
+from domain.request import RefundRequest
 from domain.trail import RunStatus
 from starters import runs, screen
 from starters.connect import connect_by

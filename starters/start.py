@@ -8,8 +8,9 @@ from temporalio.client import Client
 from temporalio.exceptions import WorkflowAlreadyStartedError
 
 from domain import names
-from domain.models import RefundRequest, Stage
+from domain.models import Stage
 from domain.outcomes import MISTAKES_OF_THE_REQUESTER, Reason
+from domain.request import RefundRequest
 from domain.trail import RunStatus
 from starters import runs, screen
 from starters.connect import RPC_TIMEOUT, connect_by

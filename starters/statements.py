@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from domain.models import Proposal, RefundRequest
 from domain.names import workflow_id
+from domain.request import Proposal, RefundRequest
 from domain.statements import (
     ALGORITHM,
     CLAIMS_OF,

@@ -20,8 +20,9 @@ from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client, WorkflowHistory
 from temporalio.worker import Replayer
 
-from domain.models import RefundRequest, Stage
+from domain.models import Stage
 from domain.names import SIGNAL_DECIDE
+from domain.request import RefundRequest
 from domain.statements import Verdict
 from domain.trail import RunStatus
 from starters import books, processes, runs, screen

@@ -8,8 +8,8 @@ from typing import Any
 
 import jwt
 
-from domain.models import Proposal, RefundRequest
 from domain.names import workflow_id
+from domain.request import Proposal, RefundRequest
 from domain.statements import ALGORITHM, SignedStatement, StatementKind, request_digest
 
 SAM = "sam.okafor@northwind.example"

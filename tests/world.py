@@ -26,7 +26,8 @@ from temporalio.testing import TimeSkippingConfig, WorkflowEnvironment
 from temporalio.worker import Replayer
 
 from domain import names
-from domain.models import Proposal, RefundRequest, Stage
+from domain.models import Stage
+from domain.request import Proposal, RefundRequest
 from domain.statements import SignedStatement
 from domain.trail import Entry, RunStatus
 from northwind.server import Company

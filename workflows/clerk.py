@@ -21,10 +21,11 @@ with workflow.unsafe.imports_passed_through():
     from activities.interfaces import StatementCheck, StatementVerdict
     from domain.approvals import Approval, refuse_beside
     from domain.decisions import refuse_decision, refuse_withdrawal
-    from domain.models import Outcome, Resumed, Stage
+    from domain.models import Outcome, Stage
     from domain.names import SIGNAL_DECIDE, SIGNAL_WITHDRAW
     from domain.outcomes import Close, Reason
     from domain.people import same_person
+    from domain.request import Resumed
     from domain.statements import (
         TOKEN_LIMIT,
         AnyClaims,

@@ -19,11 +19,12 @@ with workflow.unsafe.imports_passed_through():
 
     from activities.interfaces import CaseQuery
     from domain.case import Case, Ours
-    from domain.models import Outcome, Proposal, RefundRequest, Stage
+    from domain.models import Outcome, Stage
     from domain.names import QUERY_STATUS, REFUND_WORKFLOW, workflow_id
     from domain.outcomes import Close, Reason
     from domain.policy import propose, propose_first, take_up
     from domain.recheck import Changed, Clear, RightLost
+    from domain.request import Proposal, RefundRequest
     from domain.trail import RunStatus
 
 from workflows import calls, notices

@@ -18,17 +18,11 @@ with workflow.unsafe.imports_passed_through():
         still_counting,
     )
     from domain.case import Case
-    from domain.models import (
-        Assessment,
-        Proposal,
-        Refund,
-        RefundRequest,
-        Stage,
-        TokenUsage,
-    )
+    from domain.models import Assessment, Refund, Stage, TokenUsage
     from domain.money import Money
     from domain.outcomes import Close, Reason
     from domain.policy import Claim
+    from domain.request import Proposal, RefundRequest
     from domain.trail import DETAIL_LIMIT, Entry, Refusal, RunStatus, Trail
 
 STAGE = SearchAttributeKey.for_keyword(names.ATTRIBUTE_STAGE)

@@ -5,9 +5,9 @@ from typing import Any
 
 from activities.interfaces import RefundOrder
 from domain.agent import ModelRequest, Turn
-from domain.models import Proposal
 from domain.money import Money
 from domain.names import idempotency_key, request_scope
+from domain.request import Proposal
 
 REQUEST = "req-1"
 LETTER = "The espresso machine came with a broken boiler. Please give me my money back."

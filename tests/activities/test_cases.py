@@ -9,8 +9,8 @@ from activities.cases import Cases
 from activities.interfaces import CaseQuery
 from domain.case import Case, Ours
 from domain.errors import OutsideError, Unreachable
-from domain.models import RefundRequest
 from domain.names import request_scope
+from domain.request import RefundRequest
 from domain.trail import Refusal
 from tests.activities.support import REQUEST, MovableClock, proposal, refund_order, usd
 from tests.northwind.support import set_faults

@@ -14,7 +14,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from activities.decisions import Decisions, refuse_signature
 from activities.interfaces import StatementCheck
 from domain.errors import Unreachable
-from domain.models import Person, RefundRequest
+from domain.models import Person
+from domain.request import RefundRequest
 from domain.statements import StatementKind
 from domain.trail import Refusal
 from tests.activities.support import proposal, usd

@@ -14,15 +14,14 @@ from domain.models import (
     Payment,
     Person,
     Policy,
-    Proposal,
     Recommendation,
     Refund,
-    RefundRequest,
     RefundStatus,
 )
 from domain.money import Money
 from domain.names import request_scope
 from domain.policy import Claim, propose, take_up
+from domain.request import Proposal, RefundRequest
 
 NOW = datetime(2026, 11, 29, 18, 0, tzinfo=UTC)
 CUSTOMER = "ada.park@customers.example"

@@ -17,8 +17,9 @@ from domain.approvals import (
     still_counting,
 )
 from domain.case import Case
-from domain.models import Approver, Contact, Proposal
+from domain.models import Approver, Contact
 from domain.people import may_decide
+from domain.request import Proposal
 from domain.statements import Verdict
 from domain.trail import Refusal
 from tests.domain.build import (

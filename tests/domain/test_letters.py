@@ -2,8 +2,9 @@
 
 import pytest
 
-from domain.models import Assessment, Proposal, Recommendation
+from domain.models import Assessment, Recommendation
 from domain.policy import propose
+from domain.request import Proposal
 from tests.domain.build import assessment, case, claim, order, payment, request, usd
 from tests.letters import LETTERS
 

@@ -8,17 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.case import Case
-from domain.models import (
-    Assessment,
-    Category,
-    Proposal,
-    Recommendation,
-    Refund,
-    RefundRequest,
-)
+from domain.models import Assessment, Category, Recommendation, Refund
 from domain.money import Money
 from domain.outcomes import Close, Reason
 from domain.policy import Claim, proposal_digest, propose, take_up
+from domain.request import Proposal, RefundRequest
 from tests.domain.build import (
     NOW,
     assessment,

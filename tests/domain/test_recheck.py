@@ -8,11 +8,12 @@ from hypothesis import strategies as st
 
 from domain.approvals import Standing
 from domain.case import Case, Ours
-from domain.models import Outcome, Payment, Proposal, Refund, RefundStatus
+from domain.models import Outcome, Payment, Refund, RefundStatus
 from domain.money import Money
 from domain.outcomes import Close, Reason
 from domain.policy import Claim, propose, take_up
 from domain.recheck import Changed, Clear, RightLost, recheck
+from domain.request import Proposal
 from domain.trail import Refusal
 from tests.domain.build import (
     NOW,

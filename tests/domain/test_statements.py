@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from domain.models import RefundRequest
+from domain.request import RefundRequest
 from domain.statements import (
     TOKEN_LIMIT,
     DecisionClaims,

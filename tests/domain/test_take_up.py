@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from domain.case import Case, Ours
-from domain.models import Order, Outcome, Refund, RefundRequest, RefundStatus
+from domain.models import Order, Outcome, Refund, RefundStatus
 from domain.money import Money
 from domain.outcomes import Close, Reason
 from domain.policy import Claim, take_up
+from domain.request import RefundRequest
 from domain.trail import Refusal
 from tests.domain.build import (
     NOW,

@@ -11,8 +11,9 @@ import pytest
 from temporalio.api.enums.v1 import PendingActivityState
 
 from domain.agent import BAD_ANSWERS_LIMIT
-from domain.models import Outcome, Proposal, TokenUsage
+from domain.models import Outcome, TokenUsage
 from domain.money import Money
+from domain.request import Proposal
 from domain.trail import RunStatus
 from tests.activities.speakers import (
     INPUT_TOKENS,

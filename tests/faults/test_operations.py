@@ -13,8 +13,9 @@ from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.enums.v1 import EventType
 from temporalio.api.workflowservice.v1 import ResetWorkflowExecutionRequest
 
-from domain.models import Outcome, RefundRequest
+from domain.models import Outcome
 from domain.outcomes import Reason
+from domain.request import RefundRequest
 from domain.trail import RunStatus
 from starters.errors import CommandError, Exit
 from starters.start import begin

@@ -8,8 +8,8 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from domain.models import Proposal, RefundRequest
 from domain.money import Money
+from domain.request import Proposal, RefundRequest
 from domain.statements import StatementKind, Verdict, read_claims, request_digest
 from starters.errors import CommandError
 from starters.statements import Signer

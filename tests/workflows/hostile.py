@@ -13,8 +13,8 @@ from typing import Any
 from temporalio.api.common.v1 import Payload
 from temporalio.common import RawValue
 
-from domain.models import Proposal, RefundRequest
 from domain.names import SIGNAL_DECIDE, SIGNAL_WITHDRAW
+from domain.request import Proposal, RefundRequest
 from domain.trail import Refusal
 from tests.signing import SAM, TOM, Signer
 

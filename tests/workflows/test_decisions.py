@@ -7,8 +7,9 @@ import pytest
 from temporalio.api.common.v1 import Payload
 from temporalio.common import RawValue
 
-from domain.models import Outcome, Proposal, Stage
+from domain.models import Outcome, Stage
 from domain.names import SIGNAL_DECIDE
+from domain.request import Proposal
 from domain.statements import SignedStatement
 from domain.trail import Refusal
 from tests.signing import GRACE, MARIA, SAM, TOM, VICTOR, Signer

@@ -12,8 +12,9 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from domain.models import Outcome, Proposal, Stage
+from domain.models import Outcome, Stage
 from domain.names import SIGNAL_DECIDE, SIGNAL_WITHDRAW
+from domain.request import Proposal
 from domain.statements import ALGORITHM, SignedStatement, StatementKind
 from domain.trail import Refusal
 from tests.faults.support import fault, mend, set_faults

@@ -7,9 +7,10 @@ from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.enums.v1 import EventType, ResetReapplyExcludeType
 from temporalio.api.workflowservice.v1 import ResetWorkflowExecutionRequest
 
-from domain.models import Outcome, Proposal, Resumed
+from domain.models import Outcome
 from domain.names import SIGNAL_WITHDRAW
 from domain.outcomes import Reason
+from domain.request import Proposal, Resumed
 from domain.trail import RunStatus
 from tests.signing import TOM
 from tests.world import Run, World

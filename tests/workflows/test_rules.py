@@ -27,8 +27,9 @@ from hypothesis.stateful import (
 from temporalio.service import RPCError
 from temporalio.testing import WorkflowEnvironment
 
-from domain.models import Proposal, Stage
+from domain.models import Stage
 from domain.names import SIGNAL_WITHDRAW
+from domain.request import Proposal
 from domain.statements import SignedStatement
 from domain.trail import RunStatus
 from northwind.seed import write_private_key
