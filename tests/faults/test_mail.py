@@ -189,6 +189,8 @@ async def test_a_ledger_that_fails_before_the_claim_sends_nothing(
     with _locked(world):
         await world.until(lambda: _has_failed(run, "ledger cannot be used"))
         assert await world.mails() == {}
+    await run.waiting()
+    await run.move_on(minutes=10)  # However long the next attempt was put off.
     await run.approve()
 
     assert (await run.result()).outcome is Outcome.REFUNDED

@@ -108,13 +108,17 @@ async def test_a_worker_outlives_its_server(mortal: TemporalProcess, mortal_worl
 
 
 @pytest.mark.parametrize(
-    ("hours", "said"),
-    [((24, 24, 168), ["escalation.r1"]), ((24, 24, 24), [])],
+    ("hours", "at", "said"),
+    [
+        ((24, 24, 168), timedelta(hours=24), ["escalation.r1"]),
+        # Nobody is reminded of what is over: the next moment is the end of the grace.
+        ((24, 24, 24), timedelta(hours=24, minutes=15), []),
+    ],
     ids=["reminder-and-escalation", "all-of-them"],
 )
 @ONE_MODE
 async def test_of_all_that_is_due_only_the_last_is_said(
-    world: World, hours: tuple[int, int, int], said: list[str]
+    world: World, hours: tuple[int, int, int], at: timedelta, said: list[str]
 ) -> None:
     """Where several steps are due at once, as after an outage over them, people get one mail.
 
@@ -123,7 +127,7 @@ async def test_of_all_that_is_due_only_the_last_is_said(
     """
     names = ("reminder_after_hours", "escalate_after_hours", "expire_after_hours")
     await world.control("policy", dict(zip(names, hours, strict=True)))
-    due = Moment(timedelta(hours=24), 1, BEGINNING, [*BEGINNING, *said])
+    due = Moment(at, 1, BEGINNING, [*BEGINNING, *said])
     run = await world.start()
     decision = await signed_a_minute_before(run, due)
     await world.stop_worker()
