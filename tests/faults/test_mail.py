@@ -182,7 +182,7 @@ async def test_a_ledger_that_fails_before_the_claim_sends_nothing(
 ) -> None:
     """What cannot be written down is not sent; the model's answers, which are kept too, wait."""
     await world.stop_worker()
-    monkeypatch.setattr(ledger, "BUSY_SECONDS", 0)
+    monkeypatch.setattr(ledger, "BUSY_SECONDS", 1)
     await world.start_worker()
     run = await world.start()
     await run.until(lambda status: status.accepted)
