@@ -97,7 +97,7 @@ class StripePayments(PaymentActivities):
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self._transport.close_async()  # type: ignore[no-untyped-call] # the SDK's
+        await self._transport.close_async()  # type: ignore[no-untyped-call] # the SDK has no types there
 
     async def read_payment(self, payment: str) -> Payment | None:
         """A payment with all its refunds; None where the provider does not know it.

@@ -134,7 +134,7 @@ class MailHandler:
         self._plans[session] = self._systems.faults.take("send")
         return ACCEPTED
 
-    async def handle_RCPT(  # noqa: N802 (the same)
+    async def handle_RCPT(  # noqa: N802 (aiosmtpd looks for it)
         self,
         server: SMTP,
         session: Session,
@@ -150,7 +150,7 @@ class MailHandler:
         envelope.rcpt_options.extend(options)
         return ACCEPTED
 
-    async def handle_DATA(  # noqa: N802 (the same)
+    async def handle_DATA(  # noqa: N802 (aiosmtpd looks for it)
         self, server: SMTP, session: Session, envelope: Envelope
     ) -> str:
         """Deliver the message that has been read, and answer as the plan says."""

@@ -63,8 +63,8 @@ class TemporalProcess:
                 if await client.service_client.check_health():
                     return client
             except (RPCError, RuntimeError):
-                # Not a hope that this is long enough: it leaves the machine to the server.
-                await asyncio.sleep(0.05)  # noqa: TID251
+                # Asked again until it answers; in between the machine is the server's.
+                await asyncio.sleep(0.05)  # noqa: TID251 - between two looks, not a hope
 
 
 @asynccontextmanager

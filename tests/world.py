@@ -273,7 +273,7 @@ class World:
         async with asyncio.timeout(PATIENCE):
             while not await happened():  # noqa: ASYNC110
                 # Not a hope that this is long enough: it leaves the machine to those that act.
-                await asyncio.sleep(0.02)  # noqa: TID251
+                await asyncio.sleep(0.02)  # noqa: TID251 - between two looks, not a hope
 
 
 def event_types(history: WorkflowHistory) -> Counter[str]:

@@ -37,7 +37,7 @@ async def payments_at(url: str, api_key: str = API_KEY) -> AsyncIterator[stripe.
     yield stripe.StripeClient(
         api_key, base_addresses={"api": url}, http_client=transport, max_network_retries=0
     )
-    await transport.close_async()  # type: ignore[no-untyped-call]
+    await transport.close_async()  # type: ignore[no-untyped-call] # the SDK's
 
 
 def response_header(source: Any, name: str) -> str | None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from temporalio.client import (
     Schedule,
+    ScheduleActionExecutionStartWorkflow,
     ScheduleActionStartWorkflow,
     ScheduleHandle,
     ScheduleIntervalSpec,
@@ -98,10 +99,8 @@ async def triggered(world: World, handle: ScheduleHandle) -> SweepReport:
 
     await world.until(has_started)
     started = (await handle.describe()).info.recent_actions[-1].action
-    sweep = world.client.get_workflow_handle(
-        getattr(started, "workflow_id"),  # noqa: B009 - of the one kind of action that there is
-        result_type=SweepReport,
-    )
+    assert isinstance(started, ScheduleActionExecutionStartWorkflow)
+    sweep = world.client.get_workflow_handle(started.workflow_id, result_type=SweepReport)
     assert sweep.id.startswith(f"{ID}-")
     return SweepReport.model_validate(await sweep.result())
 
