@@ -11,8 +11,9 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Coroutine
 from datetime import timedelta
-from typing import Any, TextIO
+from typing import Any, TextIO, TypeVar
 
 from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
 from temporalio.client import Client
@@ -21,19 +22,29 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from domain.errors import Misconfigured, OutsideError
 from domain.names import TASK_QUEUE
+from workers.polls import (
+    POLL_PATIENCE,
+    CannotLook,
+    NotListed,
+    Polls,
+    polls_before,
+    until_listed,
+)
+from workers.sandbox import DATA_CONVERTER
 from workers.settings import Settings, SettingsError, load_settings
-from workers.wiring import DATA_CONVERTER, build_activities, build_worker
+from workers.wiring import Activities, build_activities, build_worker
 
 OK, WRONG_SETTINGS, UNREACHABLE = 0, 2, 5
 # A server that starts together with its workers is up within seconds; one that is not up after this
 # will not be helped by waiting, and whoever runs the worker should hear of it.
 CONNECT_PATIENCE = timedelta(seconds=60)
-_CONNECT_PAUSE_SECONDS = 0.5
+_CONNECT_PAUSE_SECONDS = 0.2
 # Something that takes the connection and says nothing is no server.
 _CONNECT_SECONDS = 10.0
 # These tell addresses of people and parts of requests, or every single request.
 _TALKATIVE = "httpx httpcore httpx2 httpcore2 stripe openai anthropic aiosqlite".split()
 _log = logging.getLogger("workers")
+_Result = TypeVar("_Result")
 
 
 class CannotConnect(Exception):
@@ -83,26 +94,50 @@ async def _run(settings: Settings, connection: dict[str, Any], out: TextIO) -> N
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, ended.set)
     async with build_activities(settings) as activities:
-        client = await _connect_or_end(connection, ended)
-        if client is None:
-            return
-        async with build_worker(client, settings, activities):
-            _say_ready(client, settings, out)
-            await ended.wait()
-            _log.info("Draining: no new work, and what runs is finished")
+        client = await _unless(ended, connect(connection))
+        if client is not None:
+            await serve(client, settings, activities, ended, out)
+
+
+async def serve(
+    client: Client,
+    settings: Settings,
+    activities: Activities,
+    ended: asyncio.Event,
+    out: TextIO,
+    patience: timedelta = POLL_PATIENCE,
+) -> None:
+    """Work until the event is set, then drain; say that it is ready once the server has its polls.
+
+    Args:
+        client: Connected, with `DATA_CONVERTER`.
+        settings: Names the environment that is served.
+        activities: From `build_activities`.
+        ended: Set when the worker shall end.
+        out: Where to say it. A worker that the server never lists works on and does not say it.
+        patience: For how long to wait for the server.
+
+    Raises:
+        RuntimeError: the worker ended by itself.
+    """
+    before = await polls_before(client)
+    async with build_worker(client, settings, activities):
+        await _unless(ended, _say_once_ready(client, before, settings, out, patience))
+        await ended.wait()
+        _log.info("Draining: no new work, and what runs is finished")
     _log.info("Drained")
 
 
-async def _connect_or_end(connection: dict[str, Any], ended: asyncio.Event) -> Client | None:
-    """A client, or None where the process was told to end while it waited."""
-    connecting = asyncio.create_task(connect(connection))
+async def _unless(ended: asyncio.Event, work: Coroutine[Any, Any, _Result]) -> _Result | None:
+    """What the work comes to, or None where the process was told to end first."""
+    working = asyncio.create_task(work)
     ending = asyncio.create_task(ended.wait())
-    await asyncio.wait((connecting, ending), return_when=asyncio.FIRST_COMPLETED)
-    ending.cancel()
-    if not connecting.done():
-        connecting.cancel()
-        return None
-    return connecting.result()
+    try:
+        await asyncio.wait((working, ending), return_when=asyncio.FIRST_COMPLETED)
+        return working.result() if working.done() else None
+    finally:
+        working.cancel()
+        ending.cancel()
 
 
 async def connect(connection: dict[str, Any], patience: timedelta = CONNECT_PATIENCE) -> Client:
@@ -147,8 +182,17 @@ def _why(error: Exception, target: str, namespace: str) -> str:
     return f"Temporal at {target} cannot be reached"
 
 
-def _say_ready(client: Client, settings: Settings, out: TextIO) -> None:
-    """One line for whoever waits for this worker."""
+async def _say_once_ready(
+    client: Client, before: Polls, settings: Settings, out: TextIO, patience: timedelta
+) -> None:
+    """One line for whoever waits for this worker, as soon as tasks can reach it."""
+    try:
+        await until_listed(client, before, patience)
+    except NotListed as error:
+        _log.warning("%s; it is not said to be ready, and goes on", error)
+        return
+    except CannotLook as error:
+        _log.warning("%s; the worker is taken for ready", error)
     ready = {
         "polling": TASK_QUEUE,
         "namespace": client.namespace,

@@ -6,24 +6,44 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from temporalio.api.enums.v1 import TaskQueueType
+from temporalio.api.taskqueue.v1 import TaskQueue
+from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
+from temporalio.client import Client
 
+from domain.names import TASK_QUEUE
 from tests.worker_process import worker
 from tests.world import temporal_server
 from workers.process import CannotConnect, connect
 
+WORKFLOW = TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW
+ACTIVITY = TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY
+
+
+async def pollers_of(client: Client, kind: "TaskQueueType.ValueType") -> set[str]:
+    """Who polls the queue of refunds, as the server lists it."""
+    answer = await client.workflow_service.describe_task_queue(
+        DescribeTaskQueueRequest(
+            namespace="default", task_queue=TaskQueue(name=TASK_QUEUE), task_queue_type=kind
+        )
+    )
+    return {poller.identity for poller in answer.pollers}
+
 
 async def test_a_worker_polls_and_drains(tmp_path: Path) -> None:
-    """One line of JSON when it polls; SIGTERM ends it cleanly."""
+    """One line of JSON once the server has its polls; SIGTERM ends it cleanly."""
     async with temporal_server() as server:
         address = server.client.service_client.config.target_host
         place = {"TEMPORAL_ADDRESS": address, "NORTHWIND_DATA_DIR": str(tmp_path)}
         async with worker(**place) as process:
             assert process.stdout is not None
             ready = json.loads(await process.stdout.readline())
+            pollers = [await pollers_of(server.client, kind) for kind in (WORKFLOW, ACTIVITY)]
             process.send_signal(signal.SIGTERM)
             _, log = await process.communicate()
     assert (ready["polling"], ready["environment"]) == ("refunds", "local")
     assert ready["pid"] == process.pid
+    assert pollers == [{ready["identity"]}, {ready["identity"]}]
     assert process.returncode == 0
     assert b"Traceback" not in log
 
