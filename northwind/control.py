@@ -67,6 +67,12 @@ class KeysChange(Body):
     knows_keys: StrictBool
 
 
+class ForgottenKeys(Body):
+    """Which of the payment provider's idempotency keys to forget: those that mention a text."""
+
+    about: Annotated[str, Field(min_length=1)]
+
+
 class RefundChange(Body):
     """A refund's new status: any word, for a provider may invent one."""
 
@@ -131,6 +137,7 @@ class Control:
             post("clock", self._set_clock),
             post("mail", self._mail),
             post("payments", self._payments),
+            post("forgotten_keys", self._forget_keys),
             post("refunds/{id}", self._move_refund),
             post("payments/{id}", self._change_payment),
             post("hand_refund", self._hand_refund),
@@ -178,6 +185,11 @@ class Control:
         with self._systems.store.transaction() as db:
             idempotency.set_knows_keys(db, change.knows_keys)
         return change.model_dump()
+
+    async def _forget_keys(self, request: Request) -> Any:
+        asked = ForgottenKeys.model_validate_json(await request.body())
+        with self._systems.store.transaction() as db:
+            return {"forgotten": idempotency.forget(db, asked.about)}
 
     async def _move_refund(self, request: Request) -> Any:
         change = RefundChange.model_validate_json(await request.body())

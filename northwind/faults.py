@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import sqlite3
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Self
@@ -29,15 +30,18 @@ OPERATIONS: dict[str, tuple[str, ...]] = {
 }
 # Reading has no effect to leave out, so "answer OK without doing it" is for these alone.
 WITH_EFFECT = ("refunds.create", "send")
+# These are asked about nothing in particular, so no row can be about one thing only.
+ABOUT_NOTHING = ("staff.list", "policy.get")
 
 
 class FaultRow(BaseModel):
     """One row of the plan.
 
     `call` is the number of the first call that it hits, counted from when the row was set, and
-    `times` how many calls from there on (one, unless said; for "every" all, unless said). Mail may
-    go wrong at the recipients (`stage` "rcpt") instead of after the message: at all of them, or at
-    one `recipient`.
+    `times` how many calls from there on (one, unless said; for "every" all, unless said). A row
+    with `about` sees only calls that mention this text, such as an order's id or a key. Mail may go
+    wrong at the recipients (`stage` "rcpt") instead of after the message: at all of them, or at one
+    `recipient`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", coerce_numbers_to_str=True)
@@ -47,7 +51,13 @@ class FaultRow(BaseModel):
     call: Annotated[StrictInt, Field(ge=1)] | Literal["every"] = 1
     times: Annotated[StrictInt, Field(ge=1)] | None = None
     what: Literal[
-        "fail_before", "drop_before", "drop_after", "delay", "status", "ok_without_effect"
+        "fail_before",
+        "drop_before",
+        "drop_after",
+        "hang_after",
+        "delay",
+        "status",
+        "ok_without_effect",
     ]
     seconds: Annotated[float, Field(gt=0, le=3600)] | None = None
     status: Annotated[StrictInt, Field(ge=200, le=599)] | None = None
@@ -56,6 +66,7 @@ class FaultRow(BaseModel):
     stored: bool = False
     stage: Literal["rcpt", "data"] = "data"
     recipient: str | None = None
+    about: Annotated[str, Field(min_length=1)] | None = None
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
@@ -76,6 +87,10 @@ class FaultRow(BaseModel):
             raise ValueError("`stage` is for mail only")
         if self.recipient is not None and self.stage != "rcpt":
             raise ValueError("`recipient` goes with stage=rcpt, and only with it")
+        if self.about is not None and self.operation in ABOUT_NOTHING:
+            raise ValueError(f"{self.operation} is about nothing in particular")
+        if self.about is not None and self.stage == "rcpt":
+            raise ValueError("what a mail is about is not known yet at stage=rcpt")
         return self
 
     def hits(self, call: int) -> bool:
@@ -91,6 +106,10 @@ class Plan:
 
     delay: float
     fault: FaultRow | None
+
+    def and_then(self, other: Self) -> "Plan":
+        """Both plans for one call: the delays add up, and the first fault is taken."""
+        return Plan(self.delay + other.delay, self.fault or other.fault)
 
     def at(self, stage: Literal["rcpt", "data"]) -> FaultRow | None:
         """The fault, if it strikes at this stage of a mail."""
@@ -118,6 +137,10 @@ class Faults:
         except TimeoutError:
             return True
         return False
+
+    async def closing(self) -> None:
+        """Wait until the company closes, which ends whatever hangs."""
+        await self._closing.wait()
 
     def add(self, rows: Sequence[FaultRow]) -> None:
         """Set more rows; each counts calls from now on."""
@@ -149,29 +172,47 @@ class Faults:
             for row in found
         ]
 
-    def take(self, operation: str) -> Plan:
-        """Count a call to an operation, and say what is to go wrong in it."""
-        delay = 0.0
-        fault: FaultRow | None = None
+    def take(self, operation: str, mentions: str = "") -> Plan:
+        """Count a call to an operation, and say what is to go wrong in it.
+
+        Args:
+            operation: One of `OPERATIONS`.
+            mentions: Ids and keys in the call, for rows that are about one of them.
+        """
         with self._store.transaction(forced=False) as db:
             db.execute(
                 "insert into calls (operation, count) values (?, 1)"
                 " on conflict (operation) do update set count = count + 1",
                 (operation,),
             )
-            db.execute("update faults set seen = seen + 1 where operation = ?", (operation,))
-            found = db.execute(
-                "select * from faults where operation = ? order by id", (operation,)
-            ).fetchall()
-            for kept in found:
-                row = FaultRow.model_validate_json(kept["body"])
-                # Delays add up; of several other faults at one call the first one set is taken.
-                if not row.hits(kept["seen"]) or (fault is not None and row.seconds is None):
-                    continue
-                delay += row.seconds or 0.0
-                fault = fault if row.seconds is not None else row
-                db.execute("update faults set fired = fired + 1 where id = ?", (kept["id"],))
-        return Plan(delay, fault)
+            return _plan(db, _ROWS_FOR_A_CALL, operation, mentions)
+
+    def take_about(self, operation: str, mentions: str) -> Plan:
+        """What else is to go wrong in a call that was counted before one knew what it is about."""
+        with self._store.transaction(forced=False) as db:
+            return _plan(db, _ROWS_ABOUT, operation, mentions)
+
+
+_ABOUT = "json_extract(body, '$.about')"
+_ROWS_ABOUT = f"operation = ? and instr(?, {_ABOUT}) > 0"
+_ROWS_FOR_A_CALL = f"operation = ? and ({_ABOUT} is null or instr(?, {_ABOUT}) > 0)"
+
+
+def _plan(db: sqlite3.Connection, which: str, *given: str) -> Plan:
+    delay = 0.0
+    fault: FaultRow | None = None
+    # Only conditions of this module are put into the text.
+    db.execute(f"update faults set seen = seen + 1 where {which}", given)  # noqa: S608 - as said
+    found = db.execute(f"select * from faults where {which} order by id", given)  # noqa: S608 - same
+    for kept in found.fetchall():
+        row = FaultRow.model_validate_json(kept["body"])
+        # Delays add up; of several other faults at one call the first one set is taken.
+        if not row.hits(kept["seen"]) or (fault is not None and row.seconds is None):
+            continue
+        delay += row.seconds or 0.0
+        fault = fault if row.seconds is not None else row
+        db.execute("update faults set fired = fired + 1 where id = ?", (kept["id"],))
+    return Plan(delay, fault)
 
 
 ErrorAnswer = Callable[[int], Response]
@@ -204,6 +245,10 @@ async def suffer(
             return DroppedConnection()
         case "drop_after":
             act()
+            return DroppedConnection()
+        case "hang_after":
+            act()
+            await faults.closing()
             return DroppedConnection()
         case "ok_without_effect" if pretend is not None:
             return pretend()

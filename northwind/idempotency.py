@@ -60,6 +60,12 @@ class HeldKeys:
             del self._held[request.key]
 
 
+def forget(db: sqlite3.Connection, about: str) -> int:
+    """Forget the keys that mention a text, as a provider does after a day; how many there were."""
+    gone = db.execute("delete from idempotency_keys where instr(key, ?) > 0", (about,))
+    return gone.rowcount
+
+
 def once(
     db: sqlite3.Connection, now: float, request: KeyedRequest, execute: Callable[[], Answer]
 ) -> Answer:

@@ -82,6 +82,11 @@ def _header(message: EmailMessage, name: str) -> str:
     return _storable(str(message.get(name, "")).strip())
 
 
+def _key(envelope: Envelope) -> str:
+    content = envelope.original_content or b""
+    return _header(email.message_from_bytes(content, policy=email.policy.default), KEY_HEADER)
+
+
 def _storable(text: str) -> str:
     """The text with bytes that were no UTF-8 replaced: a database keeps no half characters."""
     return text.encode(errors="replace").decode()
@@ -154,7 +159,9 @@ class MailHandler:
         self, server: SMTP, session: Session, envelope: Envelope
     ) -> str:
         """Deliver the message that has been read, and answer as the plan says."""
-        plan = self._plans[session]
+        # Only now one can see what the mail is about.
+        about = self._systems.faults.take_about("send", _key(envelope))
+        plan = self._plans[session].and_then(about)
         # The delivery goes on when the sender hangs up meanwhile, as in a real server.
         delivery = asyncio.create_task(self._deliver(plan, envelope))
         self._deliveries.add(delivery)
@@ -168,7 +175,7 @@ class MailHandler:
         if not await self._systems.faults.wait(plan):
             return False
         fault = plan.at("data")
-        if fault is None or fault.what == "drop_after":
+        if fault is None or fault.what in ("drop_after", "hang_after"):
             with self._systems.store.transaction() as db:
                 deliver(db, envelope, self._systems.clock.now().timestamp())
         return True
@@ -177,6 +184,9 @@ class MailHandler:
         match fault.what:
             case "ok_without_effect":
                 return ACCEPTED
+            case "hang_after":
+                await self._systems.faults.closing()
+                return CLOSING
             case "drop_before" | "drop_after":
                 _cut(server)
                 # The lost connection ends the session's task: nothing is sent after this.

@@ -98,7 +98,7 @@ class ModelApi:
         faults = self._systems.faults
         return await suffer(
             faults,
-            faults.take("chat"),
+            faults.take("chat", body.decode(errors="replace")),
             lambda: self._answer(request, body),
             error=model_error,
         )

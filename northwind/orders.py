@@ -49,7 +49,7 @@ class RecordsApi:
                 return {"error": "no_such_order"}, 404
             return order.model_dump(mode="json"), 200
 
-        return await self._answer("orders.get", read)
+        return await self._answer("orders.get", read, request.path_params["id"])
 
     async def _staff(self, request: Request) -> Response:
         def read(db: sqlite3.Connection) -> tuple[Any, int]:
@@ -65,7 +65,7 @@ class RecordsApi:
                 return {"error": "no_such_person"}, 404
             return person.model_dump(mode="json"), 200
 
-        return await self._answer("staff.get", read)
+        return await self._answer("staff.get", read, request.path_params["address"])
 
     async def _policy(self, request: Request) -> Response:
         def read(db: sqlite3.Connection) -> tuple[Any, int]:
@@ -76,11 +76,11 @@ class RecordsApi:
 
         return await self._answer("policy.get", read)
 
-    async def _answer(self, operation: str, read: Read) -> Response:
+    async def _answer(self, operation: str, read: Read, about: str = "") -> Response:
         def act() -> Response:
             with self._systems.store.transaction() as db:
                 body, status = read(db)
             return JSONResponse(body, status)
 
         faults = self._systems.faults
-        return await suffer(faults, faults.take(operation), act)
+        return await suffer(faults, faults.take(operation, about), act)

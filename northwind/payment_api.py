@@ -135,7 +135,7 @@ class PaymentApi:
             fingerprint(request.url.path, pairs),
             _new_request_id(),
         )
-        plan = self._systems.faults.take("refunds.create")
+        plan = self._systems.faults.take("refunds.create", " ".join(value for _, value in pairs))
 
         def execute(db: sqlite3.Connection) -> Answer:
             now = self._systems.clock.now().timestamp()
@@ -171,7 +171,7 @@ class PaymentApi:
         read: Callable[[sqlite3.Connection], dict[str, Any]],
     ) -> Response:
         keyed = KeyedRequest(None, "", _new_request_id())
-        plan = self._systems.faults.take(operation)
+        plan = self._systems.faults.take(operation, self._mentions(request))
         try:
             _check_api_key(request)
         except PaymentError as refused:
@@ -182,6 +182,13 @@ class PaymentApi:
             lambda: self._respond(lambda db: Answer(200, read(db)), keyed),
             error=payment_error,
         )
+
+    def _mentions(self, request: Request) -> str:
+        """The ids in a reading, and the payment of a refund that it names."""
+        named = [*request.path_params.values(), *request.query_params.values()]
+        with self._systems.store.transaction(forced=False) as db:
+            refunds = [found for name in named if (found := find_refund(db, name)) is not None]
+        return " ".join([*named, *(refund["payment"] for refund in refunds)])
 
     def _respond(
         self, act: Callable[[sqlite3.Connection], Answer], keyed: KeyedRequest
