@@ -11,9 +11,11 @@ from activities.ledger import Ledger
 from activities.orders import Orders
 from activities.payments import StripePayments
 from activities.staff import People, StaffDirectory
+from activities.watch import NoWatch, Watch
 from domain.approvals import Standing
 from domain.case import Case
 from domain.models import Approver, Order, Outcome, Payment, Role
+from domain.moments import Moment
 from domain.names import idempotency_key, request_scope
 from domain.outcomes import FINAL_FOR_THE_CUSTOMER
 from domain.people import same_person
@@ -30,13 +32,18 @@ class Cases(CaseActivities):
         staff: StaffDirectory,
         ledger: Ledger,
         clock: Clock = system_clock,
+        watch: Watch | None = None,
     ) -> None:
-        """Read from these systems, and tell by this clock when it was read."""
+        """Read from these systems, and tell by this clock when it was read.
+
+        The watch is told of each reading.
+        """
         self._ledger = ledger
         self._orders = orders
         self._payments = payments
         self._staff = staff
         self._clock = clock
+        self._watch = watch or NoWatch()
 
     @activity.defn
     async def read_case(self, query: CaseQuery) -> Case:
@@ -45,6 +52,8 @@ class Cases(CaseActivities):
         Raises:
             OutsideError: one of the systems cannot be read. A part of the facts allows nothing.
         """
+        effect = "facts" if query.proposal is None else "recheck"
+        await self._watch.at(effect, Moment.BEFORE)
         # Before the first read: facts are as old as the oldest of them.
         read_at = self._clock()
         order, policy, people = await asyncio.gather(
@@ -55,7 +64,7 @@ class Cases(CaseActivities):
         requester = people.find(query.request.requester)
         # On a re-check the request was taken up long ago, and its key may have run out since.
         arrived = read_at if query.proposal is None else None
-        return Case(
+        case = Case(
             order=order,
             payment=await self._read_payment(query, order),
             policy=policy,
@@ -67,6 +76,8 @@ class Cases(CaseActivities):
             told=await self._read_told(query.request),
             read_at=read_at,
         )
+        await self._watch.at(effect, Moment.DONE)
+        return case
 
     async def _read_told(self, request: RefundRequest) -> tuple[Outcome, ...]:
         """The final ends of which the ledger has a mail to the customer under this request.

@@ -14,8 +14,10 @@ from temporalio import activity
 
 from activities.interfaces import StatementActivities, StatementCheck, StatementVerdict
 from activities.staff import People, StaffDirectory, directory_address
+from activities.watch import NoWatch, Watch
 from domain.approvals import Standing, is_director_for
 from domain.models import Contact, Person, PublicKey
+from domain.moments import Moment
 from domain.names import workflow_id
 from domain.people import may_decide, may_request
 from domain.request import Proposal, RefundRequest
@@ -39,9 +41,10 @@ KEY_ALGORITHM = "Ed25519"
 class Decisions(StatementActivities):
     """Verifies decisions and withdrawals with the staff directory as it is now."""
 
-    def __init__(self, staff: StaffDirectory) -> None:
-        """Look people up in this directory."""
+    def __init__(self, staff: StaffDirectory, watch: Watch | None = None) -> None:
+        """Look people up in this directory; the watch is told of each statement."""
         self._staff = staff
+        self._watch = watch or NoWatch()
 
     @activity.defn
     async def verify_statement(self, check: StatementCheck) -> StatementVerdict:
@@ -54,7 +57,10 @@ class Decisions(StatementActivities):
             claims = read_claims(check.token, check.kind)
         except StatementError:
             return StatementVerdict(refusal=Refusal.MALFORMED)
+        effect = check.kind.name.lower()
+        await self._watch.at(effect, Moment.BEFORE)
         person = await self._staff.find_person(claims.iss)
+        await self._watch.at(effect, Moment.DONE)
         if person is None:
             return StatementVerdict(refusal=Refusal.UNKNOWN_PERSON)
         refusal = refuse_signature(check.token, check.kind, person, check.received_at)

@@ -19,9 +19,12 @@ from activities.interfaces import MailActivities
 from activities.ledger import Entry, EntryState, Ledger
 from activities.mail_text import MailWriter, one_line
 from activities.smtp import MailServer
+from activities.watch import NoWatch, Watch
 from domain.errors import NotNow, Refused
 from domain.mail import TO_OPERATIONS, MailOrder, MailReceipt, MailState
 from domain.models import Contact, Frozen
+from domain.moments import Moment
+from domain.names import purpose_of
 
 # Documented by Resend for its SMTP service: a message whose key was seen within 24 hours is taken
 # and not delivered again. Other servers ignore it.
@@ -53,6 +56,7 @@ class Mailer(MailActivities):
         sender: str,
         operations: str,
         clock: Clock = system_clock,
+        watch: Watch | None = None,
     ) -> None:
         """Send through this server, once per key of this ledger.
 
@@ -62,12 +66,14 @@ class Mailer(MailActivities):
             sender: The address in From.
             operations: Who hears of an alert when the policy could not be read.
             clock: For the date in messages.
+            watch: Is told of each mail.
         """
         self._server = server
         self._ledger = ledger
         self._sender = sender
         self._operations = operations
         self._clock = clock
+        self._watch = watch or NoWatch()
         self._writer = MailWriter()
 
     @activity.defn
@@ -99,6 +105,8 @@ class Mailer(MailActivities):
         # What was written first is sent, whatever templates and facts say by now: the server may
         # have it already, and must not see another message under the same key.
         envelope = Envelope.model_validate_json(entry.prepared)
+        effect = purpose_of(entry.key)
+        await self._watch.at(effect, Moment.BEFORE)
         try:
             delivery = await self._server.send(
                 envelope.sender, envelope.recipients, envelope.content.encode("ascii")
@@ -119,7 +127,9 @@ class Mailer(MailActivities):
         except BaseException:
             await self._ledger.release(entry)
             raise
+        await self._watch.at(effect, Moment.DONE)
         await self._ledger.finish(entry.key, receipt.model_dump_json())
+        await self._watch.at(effect, Moment.RECORDED)
         return receipt
 
     def _fallback(self) -> Contact:

@@ -12,26 +12,34 @@ from activities.ledger import Ledger
 from activities.model_access import ModelAccess
 from activities.model_answer import read_answer
 from activities.tools import Tools
+from activities.watch import NoWatch, Watch
 from domain.agent import ModelAnswer, ModelRequest
+from domain.moments import Moment
 
 if TYPE_CHECKING:
     from activities.model_client import ModelClient
+
+_EFFECT = "model"
 
 
 class Agent(AgentActivities):
     """Asks a model, and runs its read-only tools."""
 
-    def __init__(self, access: ModelAccess, ledger: Ledger, tools: Tools) -> None:
+    def __init__(
+        self, access: ModelAccess, ledger: Ledger, tools: Tools, watch: Watch | None = None
+    ) -> None:
         """Open no connection yet.
 
         Args:
             access: Which model, and how to get at it.
             ledger: Keeps answers that were received.
             tools: What the model may read.
+            watch: Is told of each request.
         """
         self._access = access
         self._ledger = ledger
         self._tools = tools
+        self._watch = watch or NoWatch()
         self._opening = asyncio.Lock()
         self._client: ModelClient | None = None
 
@@ -58,9 +66,12 @@ class Agent(AgentActivities):
         if kept is not None:
             return ModelAnswer.model_validate_json(kept)
         client = await self._open()
+        await self._watch.at(_EFFECT, Moment.BEFORE)
         raw = await client.ask(request.order_id, request.letter, request.turns)
+        await self._watch.at(_EFFECT, Moment.DONE)
         answer = read_answer(raw)
         await self._ledger.keep_result(request.key, digest, answer.model_dump_json())
+        await self._watch.at(_EFFECT, Moment.RECORDED)
         return answer
 
     @activity.defn

@@ -33,9 +33,11 @@ from activities.payment_wire import (
     provider_amount,
     read_wire,
 )
+from activities.watch import NoWatch, Watch
 from domain.errors import BadAnswer, OutsideError, Refused, Unreachable
 from domain.models import Payment, Refund
-from domain.names import METADATA_KEY, METADATA_ORDER, METADATA_PROPOSAL
+from domain.moments import Moment
+from domain.names import METADATA_KEY, METADATA_ORDER, METADATA_PROPOSAL, purpose_of
 
 if TYPE_CHECKING:
     from stripe.params import RefundCreateParams, RefundListParams
@@ -53,6 +55,8 @@ SWEEP_PAGES = 25
 PAGE = 100
 # Facts older than this allow nothing: what they say may have changed meanwhile.
 FACTS_FRESH = timedelta(minutes=5)
+
+_VERIFICATION = "verification"
 
 AnyPage = TypeVar("AnyPage", WireRefundPage, WireRowPage)
 
@@ -72,7 +76,11 @@ class StripePayments(PaymentActivities):
     """Payments at Stripe, or at whatever speaks its API at `base_url`."""
 
     def __init__(
-        self, api_key: str, base_url: str | None = None, clock: Clock = system_clock
+        self,
+        api_key: str,
+        base_url: str | None = None,
+        clock: Clock = system_clock,
+        watch: Watch | None = None,
     ) -> None:
         """Open no connection yet.
 
@@ -80,6 +88,7 @@ class StripePayments(PaymentActivities):
             api_key: Shown to nobody but the provider.
             base_url: Where the API is; None for Stripe itself.
             clock: By which the age of facts is measured.
+            watch: Is told of each refund and of each verification.
         """
         # It would write a file below the home folder and send timings of our requests.
         stripe.enable_telemetry = False
@@ -92,6 +101,7 @@ class StripePayments(PaymentActivities):
             max_network_retries=0,
         )
         self._clock = clock
+        self._watch = watch or NoWatch()
 
     async def __aenter__(self) -> Self:
         return self
@@ -111,15 +121,10 @@ class StripePayments(PaymentActivities):
     @activity.defn
     async def read_refund(self, query: RefundQuery) -> RefundReading:
         """Read one refund back from the provider."""
-        what = f"refund {query.refund_id}"
-        async with _provider(what, READ_SECONDS):
-            try:
-                answer = await self._stripe.v1.refunds.retrieve_async(query.refund_id)
-            except stripe.InvalidRequestError as error:
-                if _is_missing(error):
-                    return RefundReading(refund=None)
-                raise
-            return RefundReading(refund=read_wire(what, answer, WireRefund).to_domain())
+        await self._watch.at(_VERIFICATION, Moment.BEFORE)
+        reading = await self._read_refund(query)
+        await self._watch.at(_VERIFICATION, Moment.DONE)
+        return reading
 
     @activity.defn
     async def make_refund(self, order: RefundOrder) -> RefundAttempt:
@@ -156,6 +161,17 @@ class StripePayments(PaymentActivities):
         undone = tuple(row.read(what) for row in rows if row.is_undone and row.is_ours)
         return Undone(undone, len(rows), rows[-1].id if more else "")
 
+    async def _read_refund(self, query: RefundQuery) -> RefundReading:
+        what = f"refund {query.refund_id}"
+        async with _provider(what, READ_SECONDS):
+            try:
+                answer = await self._stripe.v1.refunds.retrieve_async(query.refund_id)
+            except stripe.InvalidRequestError as error:
+                if _is_missing(error):
+                    return RefundReading(refund=None)
+                raise
+            return RefundReading(refund=read_wire(what, answer, WireRefund).to_domain())
+
     async def _attempt(self, order: RefundOrder) -> RefundAttempt:
         payment = await self._read_payment(order.payment)
         found = _find_ours(order, payment)
@@ -180,6 +196,8 @@ class StripePayments(PaymentActivities):
                 METADATA_PROPOSAL: order.proposal_id,
             },
         }
+        effect = purpose_of(order.key)
+        await self._watch.at(effect, Moment.BEFORE)
         try:
             answer = await self._stripe.v1.refunds.create_async(
                 params, {"idempotency_key": order.key}
@@ -195,6 +213,7 @@ class StripePayments(PaymentActivities):
             if isinstance(known, Refused):
                 return _refused(known.code, str(known))
             raise known from None
+        await self._watch.at(effect, Moment.DONE)
         made = read_wire("the refund", answer, WireRefund).to_domain()
         return _judge(order, [made], AttemptState.MADE)
 

@@ -92,10 +92,15 @@ class Settings(BaseSettings):
     )
     """SQLAlchemy's URL: SQLite for workers on one machine, PostgreSQL where several share it."""
 
+    drill_socket: Path | None = None
+    """Where a fault drill listens that may hold this worker at each effect; local use only."""
+
     @model_validator(mode="after")
     def _check(self) -> Self:
         _check_smtp(self.smtp_url.get_secret_value())
         self._check_payment_key()
+        if self.drill_socket is not None and self.environment != LOCAL:
+            raise ValueError(f"NORTHWIND_DRILL_SOCKET: for environment {LOCAL} only")
         return self
 
     def _check_payment_key(self) -> None:

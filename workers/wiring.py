@@ -10,9 +10,7 @@ from datetime import timedelta
 from typing import Any
 
 from temporalio.client import Client
-from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.worker import Worker
-from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
 from activities.cases import Cases
 from activities.clock import Clock, system_clock
@@ -28,22 +26,20 @@ from activities.smtp import MailServer
 from activities.staff import StaffDirectory
 from activities.sweep import Sweep
 from activities.tools import Tools
+from activities.watch import DrillWatch, NoWatch
 from domain.names import TASK_QUEUE
 from workers.interceptor import RefundInterceptor
+from workers.sandbox import WORKFLOWS, build_runner
 from workers.settings import Settings, SettingsError
-from workflows.refund import RefundWorkflow
-from workflows.sweep import RefundSweep
 
-DATA_CONVERTER = pydantic_data_converter
 # A worker that was killed leaves its tasks on a queue of its own; others get them after this.
 STICKY_TIMEOUT = timedelta(seconds=1)
+# One interpreter runs one of them at a time anyway. The usual hundred at once, each loading its
+# workflow's modules, starve each other: the SDK fails a task that does not yield within 2 s
+# ("TMPRL1101"), as after an outage when all runs come at once (found by `refund drill`).
+WORKFLOW_TASKS_AT_ONCE = 3
 # Longer than the longest client time-out (the model's 60 s): what was sent gets its answer.
 GRACEFUL_SHUTDOWN = timedelta(seconds=70)
-# Loaded once instead of once per workflow run: pure code, and the Activities' names and models.
-PASSED_THROUGH = ("domain", "activities.interfaces")
-
-# The first one is dynamic: it takes a start under any other name too, and refuses it in words.
-WORKFLOWS = (RefundWorkflow, RefundSweep)
 
 
 @dataclass(frozen=True)
@@ -87,6 +83,7 @@ async def build_activities(
     if lacks := settings.lacks_for_a_worker():
         raise SettingsError("; ".join(lacks))
     async with AsyncExitStack() as stack:
+        watch = DrillWatch(settings.drill_socket) if settings.drill_socket else NoWatch()
         company = await stack.enter_async_context(CompanyClient(settings.company_url))
         ledger = await stack.enter_async_context(
             Ledger(settings.ledger_url.get_secret_value(), clock)
@@ -96,6 +93,7 @@ async def build_activities(
                 settings.payment_key,
                 None if settings.at_stripe else settings.payments_url,
                 clock,
+                watch,
             )
         )
         orders, staff = Orders(company), StaffDirectory(company)
@@ -109,15 +107,18 @@ async def build_activities(
                 ),
                 ledger,
                 Tools(orders, payments),
+                watch,
             )
         )
         mail_server = MailServer(settings.smtp_url.get_secret_value())
         yield Activities(
-            cases=Cases(orders, payments, staff, ledger, clock),
+            cases=Cases(orders, payments, staff, ledger, clock, watch),
             agent=agent,
-            decisions=Decisions(staff),
+            decisions=Decisions(staff, watch),
             payments=payments,
-            mailer=Mailer(mail_server, ledger, settings.mail_from, settings.operations, clock),
+            mailer=Mailer(
+                mail_server, ledger, settings.mail_from, settings.operations, clock, watch
+            ),
             sweep=Sweep(payments, ledger, orders),
         )
 
@@ -128,19 +129,19 @@ def build_worker(
     """A worker for the refunds of one environment.
 
     Args:
-        client: Connected, with `DATA_CONVERTER`.
+        client: Connected, with the `DATA_CONVERTER` of `workers.sandbox`.
         settings: Names the environment that is served.
         activities: From `build_activities`.
         overrides: Arguments of `temporalio.worker.Worker` to use instead of the usual ones.
     """
-    restrictions = SandboxRestrictions.default.with_passthrough_modules(*PASSED_THROUGH)
     arguments: dict[str, Any] = {
         "task_queue": TASK_QUEUE,
         "workflows": WORKFLOWS,
         "activities": activities.all,
         "interceptors": [RefundInterceptor(settings.environment)],
-        "workflow_runner": SandboxedWorkflowRunner(restrictions=restrictions),
+        "workflow_runner": build_runner(),
         "sticky_queue_schedule_to_start_timeout": STICKY_TIMEOUT,
+        "max_concurrent_workflow_tasks": WORKFLOW_TASKS_AT_ONCE,
         "graceful_shutdown_timeout": GRACEFUL_SHUTDOWN,
     }
     return Worker(client, **{**arguments, **overrides})

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
-from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput
+from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput, Interceptor
 
 from activities.interfaces import RefundQuery
 from domain.errors import Misconfigured, ModelMisconfigured, OutsideError, RateLimited, Unreachable
@@ -101,3 +101,9 @@ async def test_work_of_another_environment_is_not_done(args: tuple[Any, ...]) ->
 async def test_what_succeeds_passes_through() -> None:
     """The guard changes no result."""
     assert await execute(lambda: "result", QUERY) == "result"
+
+
+def test_nothing_of_it_is_around_workflows() -> None:
+    """Else a replay, which is built without it, would not run workflows as a worker does."""
+    ours = RefundInterceptor.workflow_interceptor_class
+    assert ours is Interceptor.workflow_interceptor_class

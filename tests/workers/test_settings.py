@@ -15,6 +15,7 @@ def _no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
         "OPENAI_API_KEY",
         "ANTHROPIC_API_KEY",
         "NORTHWIND_ENVIRONMENT",
+        "NORTHWIND_DRILL_SOCKET",
     ):
         monkeypatch.delenv(name, raising=False)
 
@@ -166,6 +167,17 @@ def test_a_wrong_setting_is_one_line_that_names_it(
     assert words.startswith(f"{name}: ")
     assert "\n" not in words
     assert "s3cret" not in words
+
+
+def test_a_drill_may_hold_workers_of_this_machine_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever listens there can stop a worker in the middle of a refund."""
+    monkeypatch.setenv("NORTHWIND_DRILL_SOCKET", "/run/drill.sock")
+    assert load_settings().drill_socket == Path("/run/drill.sock")
+    for environment in ("staging", "production"):
+        monkeypatch.setenv("NORTHWIND_ENVIRONMENT", environment)
+        with pytest.raises(SettingsError) as raised:
+            load_settings()
+        assert str(raised.value) == "NORTHWIND_DRILL_SOCKET: for environment local only"
 
 
 def test_a_password_goes_over_tls_or_stays_on_the_machine(
