@@ -4,14 +4,12 @@ import json
 from pathlib import Path
 
 from temporalio.client import WorkflowHistory
-from temporalio.contrib.pydantic import pydantic_data_converter
-from temporalio.worker import Replayer
 
 from domain.models import Stage
 from tests.signing import MARIA
 from tests.starters.conftest import Typed
 from tests.world import World
-from workflows.refund import RefundWorkflow
+from workers.sandbox import build_replayer
 
 
 async def test_a_waiting_run_is_told_whole(typed: Typed, world: World) -> None:
@@ -154,8 +152,7 @@ async def test_a_saved_history_replays(typed: Typed, world: World, tmp_path: Pat
     done = await typed("history", "8890", "-o", str(file))
     assert (done.code, done.out) == (0, "")
     saved = WorkflowHistory.from_json(run.handle.id, file.read_text())
-    replayer = Replayer(workflows=[RefundWorkflow], data_converter=pydantic_data_converter)
-    await replayer.replay_workflow(saved)
+    await build_replayer().replay_workflow(saved)
     printed = json.loads((await typed("history", "8890")).out)
     assert printed == json.loads(file.read_text())
 
