@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 from temporalio.api.common.v1 import Payload
-from temporalio.api.enums.v1 import EventType
+from temporalio.api.enums.v1 import EventType, PendingWorkflowTaskState
 from temporalio.client import (
     Client,
     WorkflowExecutionDescription,
@@ -34,6 +34,10 @@ Handle = WorkflowHandle[Any, RunStatus]
 POLL_SECONDS = 0.3
 # A worker that is there answers a query in well under a second, even after a replay.
 QUERY_SECONDS = 3.0
+# Between two looks whether a worker has taken a workflow task.
+_TASK_SECONDS = 0.05
+# The start, and the first task's own event.
+_BEFORE_THE_FIRST_TASK = 2
 
 # How a run ends when it does not end by itself.
 _ENDED_FROM_OUTSIDE = frozenset(
@@ -134,10 +138,20 @@ async def find_or_fail(client: Client, run: str, run_id: str | None = None) -> F
 
 
 async def ask(handle: Handle, seconds: float = QUERY_SECONDS) -> RunStatus | None:
-    """What the run says of itself; None where no worker answered in time."""
+    """What the run says of itself; None where no worker answered in time.
+
+    Nothing is asked while a workflow task waits to be taken: such a query may move a cached
+    run on ahead of its history (docs/decisions/0011-queries.md).
+    """
+    gives_up = time.monotonic() + seconds
     try:
+        while await _has_waiting_task(handle):
+            if time.monotonic() >= gives_up:
+                return None
+            await asyncio.sleep(_TASK_SECONDS)
+        left = timedelta(seconds=max(0.1, gives_up - time.monotonic()))
         status: RunStatus = await handle.query(
-            names.QUERY_STATUS, result_type=RunStatus, rpc_timeout=timedelta(seconds=seconds)
+            names.QUERY_STATUS, result_type=RunStatus, rpc_timeout=left
         )
         return status
     except WorkflowQueryFailedError:
@@ -150,6 +164,15 @@ async def ask(handle: Handle, seconds: float = QUERY_SECONDS) -> RunStatus | Non
         ):
             return None
         raise
+
+
+async def _has_waiting_task(handle: Handle) -> bool:
+    """Whether the server has a workflow task for the run that no worker has taken yet."""
+    described = (await handle.describe(rpc_timeout=RPC_TIMEOUT)).raw_description
+    waiting = PendingWorkflowTaskState.PENDING_WORKFLOW_TASK_STATE_SCHEDULED
+    # A run whose first task waits has no state that could be moved; the server keeps the query.
+    began = described.workflow_execution_info.history_length > _BEFORE_THE_FIRST_TASK
+    return began and described.pending_workflow_task.state == waiting
 
 
 async def result(found: Found) -> RunStatus | None:
