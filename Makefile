@@ -21,7 +21,9 @@ RUNTIME := $(VENV)/.runtime
 DEV := $(VENV)/.dev
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up test check bench screenshot lock clean
+# What `make drill` does more or less of, such as DRILL="--seed 7 --runs 300".
+DRILL ?=
+.PHONY: help demo drill up test check mutants bench screenshot lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-12s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,17 +31,23 @@ help: ## print this list
 demo: $(RUNTIME) ## play the story of order 8890, with its kills, and check the books
 	$(BIN)/refund demo
 
+drill: $(RUNTIME) ## break everything on real processes, and check the books (8 minutes)
+	$(BIN)/refund drill $(DRILL)
+
 up: $(RUNTIME) ## run Temporal, the company and a worker until Ctrl-C; data stays in .northwind/
 	$(BIN)/refund up
 
 test: check ## set everything up, check the code and run all tests
-	$(BIN)/python -m pytest --numprocesses auto --dist loadfile
+	$(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 
 check: $(DEV) ## format, lint, types (strict) and import contracts; changes nothing
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+mutants: $(DEV) ## break every safeguard in a copy, and see that a test misses it
+	$(BIN)/python -m tests.mutants
 
 bench: $(DEV) ## measure and print the times that the documentation speaks of
 	$(BIN)/python -m tests.bench

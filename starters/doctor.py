@@ -215,7 +215,17 @@ async def _clock(client: Client) -> Finding:
     pollers = await _pollers(client, queue, TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW)
     if not pollers:
         return Finding("clock", False, "the server did not tell its time", "Try again.")
-    seen, after = _seen(pollers[0]), datetime.now(UTC)
+    return compare_clocks(before, _seen(pollers[0]), datetime.now(UTC))
+
+
+def compare_clocks(before: datetime, seen: datetime, after: datetime) -> Finding:
+    """How far this computer's clock is off the server's, at the least.
+
+    Args:
+        before: This computer's time before it polled.
+        seen: The server's time of that poll.
+        after: This computer's time after it was told.
+    """
     off = max((before - seen).total_seconds(), (seen - after).total_seconds(), 0.0)
     way = "ahead of" if seen < before else "behind"
     return Finding(

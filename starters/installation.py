@@ -5,7 +5,8 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -23,6 +24,8 @@ from starters.processes import LOOPBACK, START_SECONDS, Child
 from workers.settings import LOCAL
 
 NAMESPACE = "default"
+# The names of the processes; there may be more workers, each under a name of its own.
+TEMPORAL, COMPANY, WORKER = "temporal", "company", "worker"
 # Usual ports, so that a worker started by hand finds everything without a setting.
 _USUAL_PORTS = {"temporal": 7233, "web_ui": 8233, "company": 8700, "smtp": 8725}
 
@@ -32,6 +35,8 @@ _PRAGMAS = ("journal_mode=WAL", "synchronous=FULL")
 
 # What belongs to another Temporal or to an account outside must not reach a local worker.
 _FOREIGN = ("TEMPORAL_", "STRIPE_API_KEY", "OPENAI_", "ANTHROPIC_")
+# With it, a worker would compile the workflows' modules anew for each task.
+_SLOW = ("PYTHONDONTWRITEBYTECODE",)
 
 
 def find_temporal(given: Path | None) -> Path:
@@ -49,6 +54,22 @@ def find_temporal(given: Path | None) -> Path:
     return Path(program).absolute()
 
 
+@dataclass(frozen=True)
+class Host:
+    """Where a process runs."""
+
+    address: str = LOOPBACK
+    """By which the others reach it."""
+    listens: str = LOOPBACK
+    """On which address it listens. Temporal's dev server speaks with itself over loopback too, so
+    on a host of its own it must listen on all of that host's."""
+    inside: tuple[str, ...] = ()
+    """What stands before its command, such as `ip netns exec NAME`."""
+
+
+_HERE = Host()
+
+
 class Installation:
     """The three processes of a data folder; whoever starts them must stop them."""
 
@@ -61,6 +82,8 @@ class Installation:
         environment: Mapping[str, str],
         usual_ports: bool,
         say: Callable[[str], None],
+        server_options: Sequence[str] = (),
+        hosts: Mapping[str, Host] | None = None,
     ) -> None:
         """Note what to start where; nothing runs yet.
 
@@ -71,22 +94,28 @@ class Installation:
             environment: What the processes may see of ours.
             usual_ports: Whether to take the ports that settings expect, where they are free.
             say: Takes one line for people about each step.
+            server_options: More arguments for the Temporal server.
+            hosts: Where processes run, by name; all others run here.
         """
         self._folder, self._lock, self._temporal = folder, lock, temporal
         self._environment = environment
         self._say = say
+        self._server_options = server_options
+        self._hosts = hosts or {}
         self._ports = _choose_ports(folder, usual=usual_ports)
         self._children: list[Child] = []
+        self._leaving: list[Child] = []
 
     @property
     def links(self) -> Links:
         """Where the parts are."""
         ports = self._ports
+        temporal, company = self._host(TEMPORAL).address, self._host(COMPANY).address
         return Links(
-            temporal=f"{LOOPBACK}:{ports['temporal']}",
-            web_ui=f"http://{LOOPBACK}:{ports['web_ui']}",
-            company=f"http://{LOOPBACK}:{ports['company']}",
-            smtp=f"smtp://{LOOPBACK}:{ports['smtp']}",
+            temporal=f"{temporal}:{ports['temporal']}",
+            web_ui=f"http://{temporal}:{ports['web_ui']}",
+            company=f"http://{company}:{ports['company']}",
+            smtp=f"smtp://{company}:{ports['smtp']}",
         )
 
     @property
@@ -110,20 +139,49 @@ class Installation:
             CommandError: one of them ended or was not ready in time. What had been started is
                 stopped by `stop`.
         """
-        temporal = await self._start_temporal()
-        company = await self._start_company()
+        temporal = await self._start(TEMPORAL)
+        company = await self._start(COMPANY)
         client = await _until_healthy(temporal, self.links.temporal)
         environment = self._environment.get("NORTHWIND_ENVIRONMENT", LOCAL)
         await mending.keep_closed_runs(client, environment)
         self._say(f"Temporal  {self.links.temporal}  (process {temporal.pid})")
         await company.ready_line()
         self._say(f"company   {self.links.company}  (process {company.pid})")
-        worker = await self._start_worker()
+        worker = await self._start(WORKER)
         await worker.ready_line()
         self._say(f"worker    task queue {names.TASK_QUEUE}  (process {worker.pid})")
         await schedule.ensure(client, environment)
         self._folder.write_links(self.links)
         return client
+
+    async def start_one(self, name: str) -> None:
+        """Start one of the processes, and wait until it serves.
+
+        Args:
+            name: `TEMPORAL`, `COMPANY`, or a worker: `WORKER`, or another name for one more.
+
+        Raises:
+            CommandError: it ended or was not ready in time.
+        """
+        child = await self._start(name)
+        if name == TEMPORAL:
+            await _until_healthy(child, self.links.temporal)
+        else:
+            await child.ready_line()
+
+    async def kill_one(self, name: str) -> None:
+        """End one process at once (SIGKILL)."""
+        await self._taken_out(name).kill()
+
+    async def stop_one(self, name: str) -> None:
+        """Ask one process to end (SIGTERM), and wait until it has.
+
+        Another one may be started under its name meanwhile.
+        """
+        leaving = self._taken_out(name)
+        self._leaving.append(leaving)
+        await leaving.stop()
+        self._leaving.remove(leaving)
 
     async def until_one_ends(self) -> None:
         """Wait for an end that nobody asked for.
@@ -148,12 +206,31 @@ class Installation:
 
     async def kill(self) -> None:
         """End all three at once, as a power failure would."""
-        await asyncio.gather(*(child.kill() for child in self._children))
+        await asyncio.gather(*(child.kill() for child in [*self._children, *self._leaving]))
         self._children.clear()
 
-    async def _start_temporal(self) -> Child:
+    def _taken_out(self, name: str) -> Child:
+        (child,) = (child for child in self._children if child.name == name)
+        self._children.remove(child)
+        return child
+
+    def _host(self, name: str) -> Host:
+        return self._hosts.get(name, _HERE)
+
+    def _command(self, name: str) -> list[str]:
+        if name == TEMPORAL:
+            return self._temporal_command()
+        if name != COMPANY:
+            return processes.python_module("workers")
+        command = [*processes.python_module("northwind"), "--data", str(self._folder.path)]
+        command += ["--host", self._host(COMPANY).listens]
+        command += ["--http-port", str(self._ports["company"])]
+        return [*command, "--smtp-port", str(self._ports["smtp"])]
+
+    def _temporal_command(self) -> list[str]:
         ports = self._ports
-        command = [str(self._temporal), "server", "start-dev", "--ip", LOOPBACK]
+        command = [str(self._temporal), "server", "start-dev"]
+        command += ["--ip", self._host(TEMPORAL).listens]
         command += ["--port", str(ports["temporal"]), "--ui-port", str(ports["web_ui"])]
         command += ["--db-filename", str(self._folder.temporal_database)]
         command += ["--log-level", "warn", "--ui-disable-news-fetch"]
@@ -163,18 +240,10 @@ class Installation:
             command += ["--sqlite-pragma", pragma]
         for name, kind in names.ATTRIBUTE_TYPES.items():
             command += ["--search-attribute", f"{name}={kind}"]
-        return await self._start("temporal", command)
+        return [*command, *self._server_options]
 
-    async def _start_company(self) -> Child:
-        command = [*processes.python_module("northwind"), "--data", str(self._folder.path)]
-        command += ["--http-port", str(self._ports["company"])]
-        command += ["--smtp-port", str(self._ports["smtp"])]
-        return await self._start("company", command)
-
-    async def _start_worker(self) -> Child:
-        return await self._start("worker", processes.python_module("workers"))
-
-    async def _start(self, name: str, command: list[str]) -> Child:
+    async def _start(self, name: str) -> Child:
+        command = [*self._host(name).inside, *self._command(name)]
         environment = local_environment(self._environment, self._folder, self.links)
         child = await processes.start(name, self._folder, command, environment, self._lock)
         self._children.append(child)
@@ -183,7 +252,8 @@ class Installation:
 
 def local_environment(given: Mapping[str, str], folder: Folder, links: Links) -> dict[str, str]:
     """The environment of a local process: what was given, and where the local parts are."""
-    kept = {name: value for name, value in given.items() if not name.startswith(_FOREIGN)}
+    left_out = (*_FOREIGN, *_SLOW)
+    kept = {name: value for name, value in given.items() if not name.startswith(left_out)}
     own = {
         "NORTHWIND_DATA_DIR": str(folder.path),
         "NORTHWIND_COMPANY_URL": links.company,

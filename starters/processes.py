@@ -118,6 +118,8 @@ async def start(
         environment: All of its environment.
         lock: The folder's lock, which the child holds too.
     """
+    # A file of its own: one that drains under the same name may still write to the old one.
+    folder.output(name).unlink(missing_ok=True)
     with folder.log(name).open("ab") as log, folder.output(name).open("wb") as output:
         begins = log.tell()
         process = await asyncio.create_subprocess_exec(

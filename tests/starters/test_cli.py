@@ -27,6 +27,8 @@ COMMANDS = [
     "withdraw",
     "retry",
     "history",
+    "replay",
+    "drill",
 ]
 
 
@@ -70,6 +72,7 @@ def test_help_loads_nothing_slow() -> None:
 
 START = ("start", "--order", "8890")
 LETTER = ("--message", "It came broken.")
+DRILL = ("drill", "--no-matrix", "--no-hosts")
 SILENT = ("approve", "8890", "--as", "maria.silva@northwind.example")
 
 
@@ -106,8 +109,29 @@ SILENT = ("approve", "8890", "--as", "maria.silva@northwind.example")
         (("list", "--limit", "0"), "--limit"),
         (("approve", "8890"), "--as"),
         ((*SILENT,), "maria.silva@northwind.example.pem"),
+        (("history",), "RUN"),
+        (("history", "8890", "--all"), "not both"),
+        (("history", "--all"), "-o FOLDER"),
+        (("history", "--all", "-o", "all", "--run-id", "1"), "--run-id"),
+        (("history", "8890", "--query", 'WorkflowId = "a"'), "--query"),
+        (("replay",), "--open"),
+        (("replay", "8890", "--open"), "not both"),
+        (("replay", "missing.json"), "missing.json"),
+        (("replay", "no/such/folder"), "no/such/folder"),
+        (("replay", "."), "nothing to replay"),
+        (("replay", "a b"), "neither an order id"),
         (("up", "--temporal", "/no/such/program"), "--temporal PATH"),
         (("demo", "--temporal", "/no/such/program"), "--temporal PATH"),
+        (("drill", "--temporal", "/no/such/program"), "--temporal PATH"),
+        ((*DRILL, "--plan", "missing.json"), "missing.json"),
+        ((*DRILL, "--plan", "."), "directory"),
+        ((*DRILL, "--plan", "binary.txt"), "binary.txt is no plan"),
+        ((*DRILL, "--plan", "other.plan"), "other.plan is no plan: name: "),
+        ((*DRILL, "--run", "1000000"), "from 0 to 999999"),
+        ((*DRILL, "--run", "-1"), "--run"),
+        ((*DRILL, "--runs", "1000001"), "from 0 to 999999"),
+        ((*DRILL, "--runs", "-1"), "--runs"),
+        ((*DRILL, "--seed", "x"), "--seed"),
     ],
     ids=lambda value: " ".join(value)[:60] if isinstance(value, tuple) else None,
 )
@@ -117,6 +141,7 @@ async def test_bad_input_ends_in_one_line(
     """Bad input ends with exit code 2 and one line that says what is wrong, before any effect."""
     (tmp_path / "large.txt").write_text("a" * 3_000_000)
     (tmp_path / "binary.txt").write_bytes(b"\xff\xfe\x00")
+    (tmp_path / "other.plan").write_text('{"order_id": "8890"}')
     done = await typed(*arguments)
     assert done.code == 2
     assert done.out == ""

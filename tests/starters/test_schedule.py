@@ -105,6 +105,39 @@ async def triggered(world: World, handle: ScheduleHandle) -> SweepReport:
     return SweepReport.model_validate(await sweep.result())
 
 
+async def test_sweeps_do_not_overlap(world: World, handle: ScheduleHandle) -> None:
+    """One that is due while another one still runs is left out: they would meet at each mail."""
+    await schedule.ensure(world.client, "local")
+    await world.stop_worker()
+    await handle.trigger()
+
+    async def has_acted() -> bool:
+        info = (await handle.describe()).info
+        return info.num_actions + info.num_actions_skipped_overlap == expected
+
+    expected = 1
+    await world.until(has_acted)
+    await handle.trigger()
+    expected = 2
+    await world.until(has_acted)
+    info = (await handle.describe()).info
+    await world.start_worker()
+    assert (info.num_actions, info.num_actions_skipped_overlap) == (1, 1)
+    [running] = info.running_actions
+    assert isinstance(running, ScheduleActionExecutionStartWorkflow)
+    await world.client.get_workflow_handle(running.workflow_id).result()
+
+
+async def test_one_late_sweep_does_the_work_of_all_that_were_missed(
+    world: World, handle: ScheduleHandle
+) -> None:
+    """As the server has it: after an outage it goes back by one sweep, however long it was."""
+    await schedule.ensure(world.client, "local")
+    found = (await handle.describe()).schedule
+    [rhythm] = found.spec.intervals
+    assert found.policy.catchup_window == rhythm.every
+
+
 async def test_sweeps_are_no_refunds(typed: Typed, world: World, handle: ScheduleHandle) -> None:
     """`refund list` shows refunds; the sweep has its page in the Web UI, with a summary."""
     await schedule.ensure(world.client, "local")

@@ -1,0 +1,82 @@
+"""Gathers what is left of each run: from the company's books and mailbox, and from histories."""
+
+from typing import Any
+
+from temporalio.client import WorkflowHistory
+
+from domain import names
+from domain.trail import RunStatus
+from starters import runs
+from starters.connect import RPC_TIMEOUT
+from starters.drill.driver import Driver
+from starters.drill.evidence import Mail, Refund
+from starters.drill.outside import payment_of
+from starters.drill.site import Site
+
+
+async def collect(site: Site, drivers: list[Driver]) -> None:
+    """Fill the evidence of each driver.
+
+    Raises:
+        RPCError: Temporal did not come back.
+        httpx.HTTPError: the company did not answer.
+    """
+    books = await site.read("/books")
+    messages = (await site.read("/mailbox.json"))["messages"]
+    for driver in drivers:
+        driver.tell_of_others(site.ended, site.losses)
+        evidence = driver.evidence
+        order_id = evidence.plan.order_id
+        payment = books["payments"].get(payment_of(order_id))
+        if payment is not None:
+            evidence.captured_minor = payment["captured"]["amount_minor"]
+            evidence.currency = payment["captured"]["currency"]
+            evidence.refunds = [_refund(row) for row in payment["refunds"]]
+        evidence.foreign_refunds = [
+            refund
+            for name, other in books["payments"].items()
+            if name != payment_of(order_id)
+            for refund in map(_refund, other["refunds"])
+            if refund.order_id == order_id
+        ]
+        mine = f"/{names.workflow_id(order_id)}/"
+        evidence.mails = [_mail(row) for row in messages if mine in (row["key"] or "")]
+        evidence.histories = [await _history(site, order_id, run_id) for run_id in driver.run_ids]
+        evidence.status = await _last_word(site, order_id)
+
+
+async def _history(site: Site, order_id: str, run_id: str) -> WorkflowHistory:
+    handle = site.client.get_workflow_handle(names.workflow_id(order_id), run_id=run_id)
+    return await site.patiently(lambda: handle.fetch_history(rpc_timeout=RPC_TIMEOUT))
+
+
+async def _last_word(site: Site, order_id: str) -> RunStatus | None:
+    workflow_id = names.workflow_id(order_id)
+    last = await site.patiently(lambda: runs.find(site.client, workflow_id))
+    if last is None or last.is_open:
+        return None
+    return await site.patiently(lambda: runs.result(last))
+
+
+def _refund(row: dict[str, Any]) -> Refund:
+    metadata = row["metadata"]
+    return Refund(
+        refund_id=row["id"],
+        amount_minor=row["amount_minor"],
+        status=row["status"],
+        key=metadata.get(names.METADATA_KEY, ""),
+        proposal_id=metadata.get(names.METADATA_PROPOSAL, ""),
+        order_id=metadata.get(names.METADATA_ORDER, ""),
+    )
+
+
+def _mail(row: dict[str, Any]) -> Mail:
+    return Mail(
+        key=row["key"],
+        purpose=names.purpose_of(row["key"]),
+        to=tuple(row["to"]),
+        subject=row["subject"],
+        text=row["text"],
+        message_id=row["message_id"],
+        deliveries=row["deliveries"],
+    )
