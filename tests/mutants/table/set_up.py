@@ -1,0 +1,151 @@
+"""Worker, schedule and doctor (P4, and P2 and P3 where the doctor looks after them)."""
+
+from tests.mutants.mutant import Edit, Mutant, tests
+
+SET_UP = (
+    Mutant(
+        name="a decision is taken up soon after the worker that held its run was killed",
+        promise="P4",
+        # The SDK then waits ten seconds.
+        edits=(
+            Edit(
+                "workers/wiring.py",
+                '        "sticky_queue_schedule_to_start_timeout": STICKY_TIMEOUT,\n',
+                "",
+            ),
+        ),
+        caught_by=tests("faults/test_killed.py", "test_a_decision_is_taken_up_soon_after_a_kill"),
+    ),
+    Mutant(
+        name="a worker that is told to end waits for the provider's answer",
+        promise="P4",
+        edits=(
+            Edit(
+                "workers/wiring.py",
+                '        "graceful_shutdown_timeout": GRACEFUL_SHUTDOWN,\n',
+                "",
+            ),
+        ),
+        caught_by=tests("faults/test_killed.py", "test_told_to_end_while_the_provider_works"),
+    ),
+    Mutant(
+        name="the schedule is there, or the doctor says so",
+        promise="P4",
+        edits=(
+            Edit(
+                "starters/doctor.py",
+                '    if found is None:\n        return Finding("sweep", False,',
+                '    if found is None:\n        return Finding("sweep", True,',
+            ),
+        ),
+        caught_by=tests("starters/test_schedule.py", "test_the_doctor_makes_the_schedule"),
+    ),
+    Mutant(
+        name="a schedule that somebody changed is found",
+        promise="P4",
+        edits=(
+            Edit(
+                "starters/schedule.py",
+                "what, value in should_be.items() if is_so[what] != value)",
+                "what, value in should_be.items() if value is None)",
+            ),
+        ),
+        caught_by=tests(
+            "starters/test_schedule.py", "test_a_changed_schedule_is_brought_up_to_date[rhythm]"
+        ),
+    ),
+    Mutant(
+        name="nobody's pause is lifted",
+        promise="P4",
+        edits=(
+            Edit(
+                "starters/schedule.py",
+                "        schedule.state = found.description.schedule.state\n",
+                "",
+            ),
+        ),
+        caught_by=tests("starters/test_schedule.py", "test_a_pause_is_found_and_kept"),
+    ),
+    Mutant(
+        name="sweeps of the schedule do not overlap",
+        promise="P4",
+        edits=(
+            Edit(
+                "starters/schedule.py",
+                "overlap=ScheduleOverlapPolicy.SKIP",
+                "overlap=ScheduleOverlapPolicy.ALLOW_ALL",
+            ),
+        ),
+        caught_by=tests("starters/test_schedule.py", "test_sweeps_do_not_overlap"),
+    ),
+    Mutant(
+        name="one late sweep after an outage",
+        promise="P4",
+        edits=(
+            Edit("starters/schedule.py", "_CATCH_UP = EVERY", "_CATCH_UP = timedelta(days=365)"),
+        ),
+        caught_by=tests(
+            "starters/test_schedule.py", "test_one_late_sweep_does_the_work_of_all_that_were_missed"
+        ),
+    ),
+    Mutant(
+        name="a sweep that failed is found by the doctor",
+        promise="P4",
+        edits=(
+            Edit(
+                "starters/schedule.py",
+                "    if status not in _BAD_ENDS:\n",
+                "    if status:\n",
+            ),
+        ),
+        caught_by=tests("starters/test_schedule.py", "test_a_sweep_that_failed_is_found"),
+    ),
+    Mutant(
+        name="a queue that nobody polls is found by the doctor",
+        promise="P4",
+        edits=(Edit("starters/doctor.py", "        not lacking,\n", "        True,\n"),),
+        caught_by=tests("starters/test_doctor.py", "test_a_queue_that_nobody_polls_is_found"),
+    ),
+    Mutant(
+        name="a clock that is off is found by the doctor",
+        promise="P4",
+        edits=(Edit("starters/doctor.py", "        off <= _CLOCK_SECONDS,\n", "        True,\n"),),
+        caught_by=tests("starters/test_doctor.py", "test_a_clock_that_is_off_is_found"),
+    ),
+    Mutant(
+        name="two hosts with a ledger each are found by the doctor",
+        promise="P3",
+        edits=(Edit("starters/doctor.py", "        not shared_file,\n", "        True,\n"),),
+        caught_by=tests("starters/test_doctor.py", "test_a_shared_sqlite_ledger_is_found"),
+    ),
+    Mutant(
+        name="a key that others can read is found by the doctor",
+        promise="P2",
+        edits=(Edit("starters/doctor.py", "st_mode) & 0o077:", "st_mode) & 0o000:"),),
+        caught_by=tests("starters/test_doctor.py", "test_keys_are_looked_at[open-others can]"),
+    ),
+    Mutant(
+        name="closed runs are kept, or the doctor says so",
+        promise="P4",
+        edits=(
+            Edit(
+                "starters/doctor.py",
+                "        kept >= timedelta(days=RETENTION_DAYS),\n",
+                "        True,\n",
+            ),
+        ),
+        caught_by=tests("starters/test_doctor.py", "test_a_bare_namespace_needs_mending"),
+    ),
+    Mutant(
+        name="search attributes are registered, or the doctor says so",
+        promise="P4",
+        edits=(Edit("starters/doctor.py", "        not missing,\n", "        True,\n"),),
+        caught_by=tests("starters/test_doctor.py", "test_a_bare_namespace_needs_mending"),
+    ),
+    Mutant(
+        name="what the doctor finds is its exit code",
+        promise="P4",
+        edits=(Edit("starters/doctor.py", "    if wrong:\n", "    if not findings:\n"),),
+        caught_by=tests("starters/test_doctor.py", "test_a_queue_that_nobody_polls_is_found"),
+    ),
+)
