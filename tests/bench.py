@@ -18,7 +18,6 @@ from pathlib import Path
 
 from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client, WorkflowHistory
-from temporalio.worker import Replayer
 
 from domain.models import Stage
 from domain.names import SIGNAL_DECIDE
@@ -33,9 +32,8 @@ from starters.start import begin
 from starters.statements import Signer
 from tests.counting import cost_of
 from tests.world import PATIENCE, temporal_program
+from workers.sandbox import build_replayer
 from workers.settings import LOCAL
-from workers.wiring import DATA_CONVERTER
-from workflows.refund import RefundWorkflow
 
 REFUND = (sys.executable, "-c", "from starters.cli import main; main()")
 BY_NEW = "decision taken up after SIGKILL, by a worker started afterwards, s"
@@ -138,7 +136,7 @@ async def refunds(bench: Bench) -> dict[str, float]:
     found["billed Actions"], found["history events"] = cost.actions, cost.events
     found["history bytes"] = cost.size
     screen.hint("… replay")
-    replayer = Replayer(workflows=[RefundWorkflow], data_converter=DATA_CONVERTER)
+    replayer = build_replayer()
     began = time.monotonic()
     for _ in range(REPLAYS):
         await replayer.replay_workflow(history)

@@ -1,7 +1,7 @@
 """One Temporal server for the whole suite, and a new world around it for each test of a whole run.
 
-Every scenario runs twice: as in production, and without the cache, where each workflow task replays
-all that came before it.
+Every history is replayed at the end. The scenarios that are marked run a second time without the
+cache, where each workflow task replays all that came before it.
 """
 
 from collections.abc import AsyncIterator
@@ -20,12 +20,12 @@ async def server() -> AsyncIterator[WorkflowEnvironment]:
         yield environment
 
 
-@pytest.fixture(params=[True, False], ids=["cached", "uncached"])
+@pytest.fixture
 async def world(
     request: pytest.FixtureRequest, server: WorkflowEnvironment, tmp_path: Path
 ) -> AsyncIterator[World]:
     """A new company and a worker; afterwards every history is held against promise P7."""
-    async with World(server, tmp_path, cached=request.param) as opened:
+    async with World(server, tmp_path, cached=getattr(request, "param", True)) as opened:
         yield opened
         for run in opened.runs:
             await check_history(run)

@@ -5,15 +5,13 @@ import uuid
 from typing import Any
 
 from temporalio.client import WorkflowHandle
-from temporalio.contrib.pydantic import pydantic_data_converter
-from temporalio.worker import Replayer
 
 from domain import names
 from domain.models import Outcome, Refund
 from domain.sweep import SweepOrder, SweepReport
 from tests.world import PATIENCE, Run, World
+from workers.sandbox import build_replayer
 from workers.settings import SANDBOX_STRIPE_KEY
-from workers.wiring import WORKFLOWS
 
 CORRECTED = {"correction": 1, "alert.refund_failed_later": 1}
 # Refunds that the company has from the beginning, made by hand.
@@ -36,8 +34,7 @@ async def end_of(sweep: WorkflowHandle[Any, SweepReport]) -> SweepReport:
     """Wait for a sweep's end; its history replays."""
     async with asyncio.timeout(PATIENCE):
         report = SweepReport.model_validate(await sweep.result())
-    replayer = Replayer(workflows=WORKFLOWS, data_converter=pydantic_data_converter)
-    await replayer.replay_workflow(await sweep.fetch_history())
+    await build_replayer().replay_workflow(await sweep.fetch_history())
     return report
 
 

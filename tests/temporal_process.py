@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from temporalio.client import Client, WorkflowHandle
-from temporalio.contrib.pydantic import pydantic_data_converter
-from temporalio.service import RPCError
 from temporalio.testing import TimeSkipper, TimeSkippingConfig
 
 from starters.processes import LOOPBACK, free_ports
 from tests.world import PATIENCE, server_arguments, temporal_program
+from workers.process import connect
 
 
 class TemporalProcess:
@@ -29,15 +28,15 @@ class TemporalProcess:
         (self._port,) = free_ports([0])
 
     async def start(self) -> None:
-        """Start the server, and wait until it serves."""
+        """Start the server, and wait until it serves the namespace."""
         self._process = await asyncio.create_subprocess_exec(
             *(temporal_program(), "server", "start-dev", "--headless", "--log-level", "error"),
             *("--ip", LOOPBACK, "--port", str(self._port), "--db-filename", str(self._database)),
             *server_arguments(),
             stdout=asyncio.subprocess.DEVNULL,
         )
-        async with asyncio.timeout(PATIENCE):
-            client = await self._connected()
+        place = {"target_host": f"{LOOPBACK}:{self._port}", "namespace": "default"}
+        client = await connect(place, timedelta(seconds=PATIENCE))
         self._skipper = TimeSkipper(client, config=TimeSkippingConfig(enabled=False))
 
     async def kill(self) -> None:
@@ -53,18 +52,6 @@ class TemporalProcess:
     async def fast_forward(self, handle: WorkflowHandle[Any, Any], duration: timedelta, /) -> bool:
         """Let time go by for a run."""
         return await self._skipper.fast_forward(handle, duration)
-
-    async def _connected(self) -> Client:
-        while True:
-            try:
-                client = await Client.connect(
-                    f"{LOOPBACK}:{self._port}", data_converter=pydantic_data_converter
-                )
-                if await client.service_client.check_health():
-                    return client
-            except (RPCError, RuntimeError):
-                # Asked again until it answers; in between the machine is the server's.
-                await asyncio.sleep(0.05)  # noqa: TID251 - between two looks, not a hope
 
 
 @asynccontextmanager

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.ci_plugin import LONG, longest_first
+
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("domain", "activities", "workflows", "workers", "starters", "northwind")
 
@@ -184,3 +186,13 @@ def test_the_lock_files_agree() -> None:
     runtime, dev = pins("requirements.lock"), pins("requirements-dev.lock")
     assert runtime
     assert {name: dev.get(name) for name in runtime} == runtime
+
+
+def test_what_takes_long_is_started_first() -> None:
+    """Long files come first, then those with the most to do: none is left for the end alone."""
+    assert all((ROOT / file).is_file() for file in LONG)
+    tests: list[tuple[str, tuple[str, ...]]] = [("many.py", ("tmp_path",))] * 9
+    tests += [("two_worlds.py", ("server", "world"))] * 2
+    tests += [("companies.py", ("company",))] * 3
+    tests += [(LONG[1], ()), (LONG[0], ("server",))]
+    assert longest_first(tests) == [*LONG[:2], "two_worlds.py", "companies.py", "many.py"]

@@ -16,13 +16,15 @@ from domain.outcomes import MISTAKES_OF_THE_REQUESTER, Reason
 from starters.commands import app
 from tests import documents
 from tests.documents import DOCUMENTS, README, ROOT
-from tests.e2e.test_command import PATIENCE, REFUND, environment, running
+from tests.e2e.support import PATIENCE, REFUND, environment, running
+from tests.mutants.table import ALL
 from tests.world import temporal_program
 from workers.settings import Settings
 
 # Commands of the README that its test does not run, each with the reason.
 NOT_RUN = {
     "make demo": "tests/e2e/test_command.py plays the demo",
+    "make drill": "takes minutes: tests/e2e/test_drill.py runs a small one",
     "make test": "runs this test",
     "make up": "the test has its own `refund up` in the background",
     ". .venv/bin/activate": "sets this shell's PATH, as the test does",
@@ -147,6 +149,16 @@ def test_every_promise_has_tests_that_exist() -> None:
         assert all((ROOT / test).exists() for test in tests), promise
 
 
+def test_the_safeguards_are_those_that_are_broken() -> None:
+    """The architecture's list names, by promise, exactly what `make mutants` breaks."""
+    heading = "Safeguards, and what misses each"
+    told = {promise: names.split("; ") for promise, names in documents.rows(ARCHITECTURE, heading)}
+    broken: dict[str, list[str]] = {}
+    for mutant in ALL:
+        broken.setdefault(mutant.promise, []).append(mutant.name)
+    assert told == broken
+
+
 def test_the_runbook_knows_every_reason_for_a_person() -> None:
     """Each reason is in the runbook's table, or goes with an outcome that needs nobody."""
     needs_nobody = {
@@ -185,7 +197,7 @@ def test_every_test_that_a_document_names_exists() -> None:
         for document in DOCUMENTS
         for name in re.findall(r"`(tests/[\w/.]+(?:::\w+)?)`", document.read_text())
     }
-    assert len([name for name in named if "::" in name]) > 15
+    assert len(named) > 15
     for name in sorted(named):
         path, _, test = name.partition("::")
         assert (ROOT / path).exists(), name

@@ -2,12 +2,8 @@
 
 from typing import Any
 
-import pytest
-
 from tests.world import World
 
-# A fault is met by Activities or between runs; what it does to replay, the other tests show.
-ONE_MODE = pytest.mark.parametrize("world", [True], ids=["cached"], indirect=True)
 STORY_MAILS = {"under_review": 1, "approval_request.r1": 1, "refunded": 1}
 PAID = [(42000, "succeeded")]
 

@@ -6,16 +6,19 @@ import sqlite3
 from asyncio.subprocess import Process
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
+from datetime import timedelta
 
 import pytest
+from temporalio.api.enums.v1 import EventType
 from temporalio.exceptions import ApplicationError
 
 from domain.models import Outcome
-from tests.faults.support import ONE_MODE, PAID, STORY_MAILS, calls, fault, fired, set_faults
+from domain.names import SIGNAL_DECIDE
+from tests.faults.support import PAID, STORY_MAILS, calls, fault, fired, set_faults
 from tests.worker_process import worker
 from tests.world import Run, World
 
-pytestmark = ONE_MODE
+_TIMED_OUT = EventType.EVENT_TYPE_WORKFLOW_TASK_TIMED_OUT
 
 
 @asynccontextmanager
@@ -79,6 +82,29 @@ async def test_killed_around_the_refund(world: World, name: str) -> None:
     assert await world.refunds() == PAID
     assert await calls(world, "refunds.create") == 1
     assert await world.mails() == STORY_MAILS
+
+
+async def test_a_decision_is_taken_up_soon_after_a_kill(world: World) -> None:
+    """P4: the server offers it to the killed worker first, and for no longer than a moment.
+
+    By the server's own times in the history: nobody's machine is too slow for that.
+    """
+    async with real_worker(world) as process:
+        run = await world.start()
+        decision = world.signer.decision(await run.waiting())
+        # An Activity in its hands would hold the run up for a minute, whatever the decision does.
+        await run.until(lambda s: [e.what for e in s.trail].count("mail_sent") == 2)
+        process.kill()
+        await process.wait()
+    await run.handle.signal(SIGNAL_DECIDE, decision)
+    await world.start_worker()
+
+    assert (await run.result()).outcome is Outcome.REFUNDED
+    events = {event.event_id: event for event in (await run.history()).events}
+    [given_up] = [e for e in events.values() if e.event_type == _TIMED_OUT]
+    offered = events[given_up.workflow_task_timed_out_event_attributes.scheduled_event_id]
+    waited = given_up.event_time.ToDatetime() - offered.event_time.ToDatetime()
+    assert waited < timedelta(seconds=5)
 
 
 async def test_told_to_end_while_the_provider_works(world: World) -> None:

@@ -13,7 +13,6 @@ import pytest
 from activities import ledger, mail_text, smtp
 from domain.models import Outcome
 from tests.faults.support import (
-    ONE_MODE,
     PAID,
     STORY_MAILS,
     calls,
@@ -24,8 +23,6 @@ from tests.faults.support import (
 )
 from tests.signing import MARIA, TOM
 from tests.world import Run, World
-
-pytestmark = ONE_MODE
 
 ADA = "ada.park@customers.example"
 OPERATIONS = "refund-operations@northwind.example"

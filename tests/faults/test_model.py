@@ -28,8 +28,6 @@ from tests.letters import LETTERS
 from tests.world import Run, World
 
 # Twice is for what branches in the workflow. Elsewhere the second time would show nothing new: the
-# histories of these runs are replayed too.
-ONCE = pytest.mark.parametrize("world", [True], indirect=True, ids=["cached"])
 MEGABYTES = 3_000_000
 # Bytes. The whole refund with a model that behaves has less than 40 KB; the longest letter, which
 # stands in it five times, and a model that makes use of all its turns bring it here.
@@ -129,7 +127,6 @@ BAD: dict[str, tuple[Said, str, str]] = {
 }  # fmt: skip
 
 
-@ONCE
 @pytest.mark.parametrize("name", BAD, ids=[name.replace(" ", "-") for name in BAD])
 async def test_three_bad_answers_in_a_row_and_a_person_decides(world: World, name: str) -> None:
     """R43: asked three times and told what was wrong; the trail has the model's words."""
@@ -223,7 +220,6 @@ LIES: dict[str, Said] = {
 }  # fmt: skip
 
 
-@ONCE
 @pytest.mark.parametrize("name", LIES, ids=[name.replace(" ", "-") for name in LIES])
 async def test_what_a_model_says_of_money_changes_none(world: World, name: str) -> None:
     """P5: no amount, order, payee or approval comes from it, and it refuses nobody."""
@@ -262,7 +258,6 @@ REPRESENTATIVE = (
 )
 
 
-@ONCE
 @pytest.mark.parametrize("name", REPRESENTATIVE, ids=[n.replace(" ", "-") for n in REPRESENTATIVE])
 async def test_a_letter_changes_nothing_though_the_model_believes_it(
     world: World, name: str
@@ -276,7 +271,6 @@ async def test_a_letter_changes_nothing_though_the_model_believes_it(
     assert ended.assessment.summary == letter[:1_500]
 
 
-@ONCE
 @pytest.mark.parametrize("name", ["a new limit", "German", "Japanese"])
 async def test_a_letter_makes_no_large_refund_a_small_one(world: World, name: str) -> None:
     """R44: above one manager's tier it takes two people, whatever letter and model say."""
@@ -308,7 +302,6 @@ DOWN: dict[str, tuple[dict[str, Any], dict[str, float], str]] = {
 }  # fmt: skip
 
 
-@ONCE
 @pytest.mark.parametrize("name", DOWN, ids=[name.replace(" ", "-") for name in DOWN])
 async def test_a_model_that_is_not_to_be_had_costs_half_an_hour(world: World, name: str) -> None:
     """P5: then the manager decides without it, and the trail says why it was not heard."""

@@ -20,11 +20,9 @@ from domain.trail import RunStatus
 from starters.errors import CommandError, Exit
 from starters.start import begin
 from starters.statements import Signer
-from tests.faults.support import ONE_MODE, PAID, STORY_MAILS, calls, fault, fired, set_faults
+from tests.faults.support import PAID, STORY_MAILS, calls, fault, fired, set_faults
 from tests.signing import MARIA, SAM
 from tests.world import LETTER, PATIENCE, Run, World
-
-pytestmark = ONE_MODE
 
 ROOT = Path(__file__).parents[2]
 

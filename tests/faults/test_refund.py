@@ -8,7 +8,6 @@ from activities import payments
 from domain.models import Outcome
 from domain.outcomes import Reason
 from tests.faults.support import (
-    ONE_MODE,
     PAID,
     STORY_MAILS,
     by_hand,
@@ -19,8 +18,6 @@ from tests.faults.support import (
 )
 from tests.signing import GRACE, MARIA
 from tests.world import World
-
-pytestmark = ONE_MODE
 
 
 @pytest.mark.parametrize(

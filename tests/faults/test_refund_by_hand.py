@@ -9,7 +9,6 @@ import pytest
 from domain.models import Outcome, Stage
 from domain.outcomes import Reason
 from tests.faults.support import (
-    ONE_MODE,
     by_hand,
     calls,
     fault,
@@ -18,8 +17,6 @@ from tests.faults.support import (
 )
 from tests.signing import MARIA, TOM
 from tests.world import Run, World
-
-pytestmark = ONE_MODE
 
 ORDER_MARK = "local/refund-order-8890/"
 

@@ -5,10 +5,8 @@ import pytest
 from domain.models import Outcome, Stage
 from domain.outcomes import Reason
 from domain.trail import Refusal
-from tests.faults.support import ONE_MODE, PAID, STORY_MAILS, fault, fired, set_faults
+from tests.faults.support import PAID, STORY_MAILS, fault, fired, set_faults
 from tests.world import Run, World
-
-pytestmark = ONE_MODE
 
 
 async def _withdraw(world: World, run: Run) -> None:

@@ -6,7 +6,9 @@ from domain.models import Outcome, Stage
 from domain.outcomes import Reason
 from domain.trail import Refusal
 from tests.signing import GRACE, MARIA, TOM
-from tests.world import World
+from tests.world import BOTH_MODES, World
+
+pytestmark = BOTH_MODES
 
 HOLD_ORDERS = {
     "system": "orders",

@@ -21,9 +21,6 @@ from tests.faults.support import fault, mend, set_faults
 from tests.signing import MARIA, SAM, TOM, Signer
 from tests.world import Run, World
 
-# Signatures are checked by an Activity, which replay does not repeat.
-pytestmark = pytest.mark.parametrize("world", [True], ids=["cached"], indirect=True)
-
 PAID = [(42000, "succeeded")]
 SECOND = f"{MARIA}.2"
 """The name of the file that holds Maria's second key."""

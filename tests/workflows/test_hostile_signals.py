@@ -5,16 +5,11 @@ from collections import Counter
 from collections.abc import Sequence
 from random import Random
 
-import pytest
-
 from domain.models import Outcome, Stage
 from domain.names import SIGNAL_DECIDE
 from domain.trail import REFUSED_IN_DETAIL, Refusal
 from tests.workflows.hostile import Attacker, Hostile
 from tests.world import Run, World, event_types
-
-# Without the cache each of a thousand workflow tasks would replay all that came before it.
-pytestmark = pytest.mark.parametrize("world", [True], ids=["cached"], indirect=True)
 
 SEED = 4
 COUNT = 2_000

@@ -21,9 +21,6 @@ from domain.trail import Refusal
 from tests.temporal_process import TemporalProcess, temporal_process
 from tests.world import Run, World, check_history, event_types
 
-# What an outage does to replay, the replay of each history shows.
-ONE_MODE = pytest.mark.parametrize("world", [True], ids=["cached"], indirect=True)
-
 BEGINNING = ["under_review", "approval_request.r1"]
 REMINDED = [*BEGINNING, "reminder.r1"]
 ESCALATED = [*REMINDED, "escalation.r1"]
@@ -69,7 +66,6 @@ async def mortal_world(mortal: TemporalProcess, tmp_path: Path) -> AsyncIterator
 
 
 @OVER_EACH
-@ONE_MODE
 async def test_a_worker_that_is_down_over_a_moment_loses_nothing(
     world: World, moment: Moment
 ) -> None:
@@ -116,7 +112,6 @@ async def test_a_worker_outlives_its_server(mortal: TemporalProcess, mortal_worl
     ],
     ids=["reminder-and-escalation", "all-of-them"],
 )
-@ONE_MODE
 async def test_of_all_that_is_due_only_the_last_is_said(
     world: World, hours: tuple[int, int, int], at: timedelta, said: list[str]
 ) -> None:
@@ -134,7 +129,6 @@ async def test_of_all_that_is_due_only_the_last_is_said(
     await decided_after(run, due, decision)
 
 
-@ONE_MODE
 async def test_a_decision_signed_too_late_in_the_task_that_expires(world: World) -> None:
     """R14: it is answered in the task in which the closing timer fired, and the run expires."""
     run = await world.start()

@@ -3,7 +3,9 @@
 from domain.models import Outcome, Stage
 from tests.counting import cost_of
 from tests.signing import MARIA
-from tests.world import World
+from tests.world import BOTH_MODES, World
+
+pytestmark = BOTH_MODES
 
 
 async def test_a_refund_with_approval_pays_once_and_writes_three_mails(world: World) -> None:

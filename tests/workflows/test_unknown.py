@@ -7,8 +7,10 @@ import pytest
 from temporalio.api.enums.v1 import EventType
 from temporalio.client import WorkflowHistory
 
+from domain import names
 from domain.models import Outcome, Stage
 from domain.outcomes import Reason
+from tests.signing import MARIA
 from tests.world import Run, World
 
 
@@ -187,3 +189,22 @@ async def test_no_new_key_while_an_earlier_attempt_may_still_arrive(world: World
 
     assert (ended.outcome, ended.reason) == (Outcome.NEEDS_HUMAN, Reason.REFUND_UNKNOWN)
     assert await world.refunds() == [(12000, "succeeded")]
+
+
+async def test_a_cut_off_attempt_that_arrives_late_is_told_although_it_was_withdrawn(
+    world: World,
+) -> None:
+    """P8: it arrives while another approver is asked. "Withdrawn" would be untrue by then."""
+    run = await _held_before_the_refund(world)
+    await world.control(f"staff/{MARIA}", {"active": False})
+    await run.until(lambda s: "approval_lost" in [entry.what for entry in s.trail])
+    scope = names.request_scope("local", "8890", run.request.request_id)
+    ours = {names.METADATA_KEY: names.idempotency_key(scope, names.refund_purpose(1))}
+    arrives = {"payment": "pi_8890", "amount_minor": 42000, "metadata": ours}
+    await world.control("hand_refund", arrives)
+    await run.send(world.signer.withdrawal(run.request), names.SIGNAL_WITHDRAW)
+    ended = await run.result()
+
+    assert ended.outcome is Outcome.REFUNDED
+    assert await world.refunds() == [(42000, "succeeded")]
+    assert (await world.mails())["withdrawn"] == 0
