@@ -8,6 +8,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from starters.folder import Folder, Links
+from starters.processes import LOOPBACK, free_ports
 from tests.trees import ROOT
 from tests.world import temporal_program
 
@@ -54,6 +56,7 @@ async def refund(folder: Path, *arguments: str, tree: Path = ROOT) -> tuple[int,
 @asynccontextmanager
 async def running(folder: Path) -> AsyncIterator[asyncio.subprocess.Process]:
     """A `refund up` that has said that it is ready, ended by Ctrl-C."""
+    _take_other_ports(Folder(folder / ".northwind"))
     process = await begin(folder, "up", "--temporal", temporal_program())
     try:
         assert process.stdout is not None
@@ -66,3 +69,18 @@ async def running(folder: Path) -> AsyncIterator[asyncio.subprocess.Process]:
             process.send_signal(signal.SIGINT)
         async with asyncio.timeout(PATIENCE):
             await process.communicate()
+
+
+def _take_other_ports(folder: Folder) -> None:
+    """Have `refund up` take the ports of a last time: tests beside us show that nobody is there."""
+    if folder.read_links() is None:
+        temporal, web_ui, company, smtp = free_ports([0] * 4)
+        folder.path.mkdir(mode=0o700)
+        folder.write_links(
+            Links(
+                temporal=f"{LOOPBACK}:{temporal}",
+                web_ui=f"http://{LOOPBACK}:{web_ui}",
+                company=f"http://{LOOPBACK}:{company}",
+                smtp=f"smtp://{LOOPBACK}:{smtp}",
+            )
+        )
