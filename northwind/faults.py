@@ -201,9 +201,9 @@ _ROWS_FOR_A_CALL = f"operation = ? and ({_ABOUT} is null or instr(?, {_ABOUT}) >
 def _plan(db: sqlite3.Connection, which: str, *given: str) -> Plan:
     delay = 0.0
     fault: FaultRow | None = None
-    # Only conditions of this module are put into the text.
-    db.execute(f"update faults set seen = seen + 1 where {which}", given)  # noqa: S608 - as said
-    found = db.execute(f"select * from faults where {which} order by id", given)  # noqa: S608 - same
+    # Only conditions of this module are put into the text, never what a caller has given.
+    db.execute(f"update faults set seen = seen + 1 where {which}", given)  # noqa: S608 - one of ours
+    found = db.execute(f"select * from faults where {which} order by id", given)  # noqa: S608 - one of ours
     for kept in found.fetchall():
         row = FaultRow.model_validate_json(kept["body"])
         # Delays add up; of several other faults at one call the first one set is taken.

@@ -12,7 +12,7 @@ class Exit(IntEnum):
 
     DONE = 0
     CHECK_FAILED = 1
-    """`doctor`, `demo` or `replay` found something."""
+    """`doctor`, `demo`, `replay` or `drill` found something."""
     USAGE = 2
     """Wrong usage or input."""
     REFUSED = 3

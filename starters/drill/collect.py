@@ -31,16 +31,16 @@ async def collect(site: Site, drivers: list[Driver]) -> None:
         if payment is not None:
             evidence.captured_minor = payment["captured"]["amount_minor"]
             evidence.currency = payment["captured"]["currency"]
-            evidence.refunds = [_refund(row) for row in payment["refunds"]]
+            evidence.refunds = [refund_of(row) for row in payment["refunds"]]
         evidence.foreign_refunds = [
             refund
             for name, other in books["payments"].items()
             if name != payment_of(order_id)
-            for refund in map(_refund, other["refunds"])
+            for refund in map(refund_of, other["refunds"])
             if refund.order_id == order_id
         ]
         mine = f"/{names.workflow_id(order_id)}/"
-        evidence.mails = [_mail(row) for row in messages if mine in (row["key"] or "")]
+        evidence.mails = [mail_of(row) for row in messages if mine in (row["key"] or "")]
         evidence.histories = [await _history(site, order_id, run_id) for run_id in driver.run_ids]
         evidence.status = await _last_word(site, order_id)
 
@@ -58,7 +58,8 @@ async def _last_word(site: Site, order_id: str) -> RunStatus | None:
     return await site.patiently(lambda: runs.result(last))
 
 
-def _refund(row: dict[str, Any]) -> Refund:
+def refund_of(row: dict[str, Any]) -> Refund:
+    """A refund as the company's books show it."""
     metadata = row["metadata"]
     return Refund(
         refund_id=row["id"],
@@ -70,7 +71,8 @@ def _refund(row: dict[str, Any]) -> Refund:
     )
 
 
-def _mail(row: dict[str, Any]) -> Mail:
+def mail_of(row: dict[str, Any]) -> Mail:
+    """A message as the company's mailbox shows it."""
     return Mail(
         key=row["key"],
         purpose=names.purpose_of(row["key"]),

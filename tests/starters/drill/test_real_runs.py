@@ -13,7 +13,8 @@ from domain import names
 from domain.models import Outcome
 from domain.request import Proposal
 from starters.drill.checks import check
-from starters.drill.evidence import Evidence, Mail, Refund, Sent
+from starters.drill.collect import mail_of, refund_of
+from starters.drill.evidence import Evidence, Sent
 from starters.drill.plan import Decision, Plan, Step
 from tests.signing import GRACE, MARIA, SAM, TOM, statement_id
 from tests.world import Run, World, event_types
@@ -120,35 +121,11 @@ class Drill:
             sent=self.sent,
             histories=[history for _, history in sorted(histories, key=lambda pair: pair[0])],
             status=status,
-            refunds=[_refund(refund) for refund in books["refunds"]],
+            refunds=[refund_of(refund) for refund in books["refunds"]],
             captured_minor=books["captured"]["amount_minor"],
             currency=books["captured"]["currency"],
-            mails=[_mail(m) for m in messages if (m["key"] or "").startswith(scope)],
+            mails=[mail_of(m) for m in messages if (m["key"] or "").startswith(scope)],
         )
-
-
-def _refund(shown: dict[str, Any]) -> Refund:
-    marks = shown["metadata"]
-    return Refund(
-        refund_id=shown["id"],
-        amount_minor=shown["amount_minor"],
-        status=shown["status"],
-        key=marks.get(names.METADATA_KEY, ""),
-        proposal_id=marks.get(names.METADATA_PROPOSAL, ""),
-        order_id=marks.get(names.METADATA_ORDER, ""),
-    )
-
-
-def _mail(shown: dict[str, Any]) -> Mail:
-    return Mail(
-        key=shown["key"],
-        purpose=names.purpose_of(shown["key"]),
-        to=tuple(shown["to"]),
-        subject=shown["subject"],
-        text=shown["text"],
-        message_id=shown["message_id"],
-        deliveries=shown["deliveries"],
-    )
 
 
 async def approved(drill: Drill) -> None:
