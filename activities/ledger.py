@@ -8,7 +8,10 @@ SQLite serves the workers of one machine. The statements are the same for Postgr
 machines share a ledger: there each rests on the row's lock instead of on SQLite's single writer.
 """
 
+import asyncio
 import secrets
+import sqlite3
+import time
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -17,6 +20,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Self
 
+import aiosqlite
 from sqlalchemy import Column, Float, MetaData, String, Table, Text, event, func, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import URL, make_url
@@ -30,6 +34,7 @@ from domain.errors import Misconfigured, Unreachable
 _DRIVERS = {"sqlite": "sqlite+aiosqlite", "postgresql": "postgresql+asyncpg"}
 # How long a write waits for another process's write, in seconds.
 BUSY_SECONDS = 10
+_LOCKED_PAUSE_SECONDS = 0.02
 # PostgreSQL's advisory lock of whoever makes the table; any number that nobody else uses.
 _TABLE_LOCK = 7_236_104_882
 
@@ -249,9 +254,26 @@ def _set_up_sqlite(connection: Any, _record: Any) -> None:
     """Readers beside a writer, and no answer before the disk has it."""
     cursor = connection.cursor()
     cursor.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}")
-    cursor.execute("PRAGMA journal_mode = WAL")
+    connection.run_async(_switch_to_wal)
     cursor.execute("PRAGMA synchronous = FULL")
     cursor.close()
+
+
+async def _switch_to_wal(connection: aiosqlite.Connection) -> None:
+    """Wait for whoever opens a new file at the same moment: for this, SQLite itself does not wait.
+
+    Whatever its time-out, it answers at once that the database is locked.
+    """
+    gives_up = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            await connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() >= gives_up:
+                raise
+            await asyncio.sleep(_LOCKED_PAUSE_SECONDS)
+        else:
+            return
 
 
 @asynccontextmanager

@@ -2,8 +2,9 @@
 
 import asyncio
 import json
+import sqlite3
 import sys
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, closing
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -108,6 +109,19 @@ async def test_many_workers_may_open_a_new_ledger_at_once(ledger_url: str) -> No
         await asyncio.gather(*(stack.enter_async_context(ledger) for ledger in ledgers))
         states = [(await ledger.claim("key", "digest", "text", HOLD)).state for ledger in ledgers]
     assert states == [EntryState.CLAIMED] + 7 * [EntryState.HELD]
+
+
+async def test_a_new_file_that_another_worker_has_locked_is_waited_for(tmp_path: Path) -> None:
+    """Both have just made it; for the switch to WAL, SQLite itself does not wait."""
+    with closing(sqlite3.connect(tmp_path / "ledger.db", isolation_level=None)) as other:
+        other.execute("begin immediate")
+        ledger = Ledger(f"sqlite:///{tmp_path}/ledger.db")
+        opening = asyncio.create_task(ledger.__aenter__())
+        done, _ = await asyncio.wait({opening}, timeout=0.2)
+        assert not done
+        other.execute("commit")
+        async with await opening:
+            assert (await ledger.claim("key", "digest", "text", HOLD)).state is EntryState.CLAIMED
 
 
 async def test_the_claim_of_a_killed_worker_is_taken_over_when_it_runs_out(
