@@ -17,6 +17,7 @@ from temporalio.service import RetryConfig
 
 from starters.errors import CommandError, Exit
 from starters.folder import Folder, Links
+from starters.runtime import quiet_runtime
 from workers.settings import Settings
 
 DEFAULT_ADDRESS = "localhost:7233"
@@ -92,6 +93,7 @@ async def connect(target: Target, seconds: float = CONNECT_SECONDS) -> Client:
                 namespace=target.namespace,
                 data_converter=pydantic_data_converter,
                 retry_config=_RETRY,
+                runtime=quiet_runtime(),
                 **target.options,
             )
     except TimeoutError:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, Protocol
 
 from starters.errors import CommandError, Exit
 from starters.folder import Folder
@@ -26,12 +26,31 @@ STOP_SECONDS = 90.0
 _LOOK_SECONDS = 0.05
 
 
+class Process(Protocol):
+    """What is asked of a process, such as an `asyncio.subprocess.Process`."""
+
+    @property
+    def pid(self) -> int:
+        """Its id."""
+
+    @property
+    def returncode(self) -> int | None:
+        """Its exit code, or the negative signal that ended it; None while it runs."""
+
+    def kill(self) -> None:
+        """Send SIGKILL."""
+
+    def terminate(self) -> None:
+        """Send SIGTERM."""
+
+    async def wait(self) -> int | None:
+        """Wait until it has ended."""
+
+
 class Child:
     """A process that we started, with its log."""
 
-    def __init__(
-        self, name: str, folder: Folder, process: asyncio.subprocess.Process, log_begins: int
-    ) -> None:
+    def __init__(self, name: str, folder: Folder, process: Process, log_begins: int) -> None:
         """Wrap a process that runs, and whose words begin at that byte of its log."""
         self.name = name
         self.pid = process.pid
@@ -48,13 +67,13 @@ class Child:
         """The JSON line that the process prints once it serves.
 
         Raises:
-            CommandError: it ended instead, or took too long.
+            CommandError: it ended instead, took too long, or printed something else.
         """
         gives_up = time.monotonic() + START_SECONDS
         while True:
             line, newline, _ = self._output.read_text().partition("\n")
             if newline:
-                return json.loads(line)
+                return self._ready(line)
             self.check_alive()
             if time.monotonic() > gives_up:
                 raise CommandError(
@@ -62,6 +81,13 @@ class Child:
                     Exit.UNREACHABLE,
                 )
             await asyncio.sleep(_LOOK_SECONDS)
+
+    def _ready(self, line: str) -> Any:
+        try:
+            return json.loads(line)
+        except ValueError:
+            words = f"{self.name} printed something else than that it is ready: {line[:200]}"
+            raise CommandError(words, Exit.UNREACHABLE) from None
 
     def check_alive(self) -> None:
         """Notice an end that nobody asked for.
@@ -118,9 +144,8 @@ async def start(
         environment: All of its environment.
         lock: The folder's lock, which the child holds too.
     """
-    # A file of its own: one that drains under the same name may still write to the old one.
-    folder.output(name).unlink(missing_ok=True)
-    with folder.log(name).open("ab") as log, folder.output(name).open("wb") as output:
+    log, output = open_files(name, folder)
+    with log, output:
         begins = log.tell()
         process = await asyncio.create_subprocess_exec(
             sys.executable,
@@ -134,6 +159,13 @@ async def start(
             start_new_session=True,
         )
         return Child(name, folder, process, begins)
+
+
+def open_files(name: str, folder: Folder) -> tuple[BinaryIO, BinaryIO]:
+    """Where the errors and the output of a process go: its log goes on, its output begins anew."""
+    # A file of its own: one that drains under the same name may still write to the old one.
+    folder.output(name).unlink(missing_ok=True)
+    return folder.log(name).open("ab"), folder.output(name).open("wb")
 
 
 def _how(code: int | None) -> str:

@@ -18,6 +18,7 @@ from typing import Any, TextIO, TypeVar
 from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
 from temporalio.client import Client
 from temporalio.envconfig import ClientConfig
+from temporalio.runtime import LogForwardingConfig, LoggingConfig, Runtime, TelemetryConfig
 from temporalio.service import RPCError, RPCStatusCode
 
 from domain.errors import Misconfigured, OutsideError
@@ -60,6 +61,7 @@ def main(out: TextIO = sys.stdout) -> int:
     )
     for name in _TALKATIVE:
         logging.getLogger(name).setLevel(logging.WARNING)
+    _take_logs_of_the_core()
     try:
         asyncio.run(_run(load_settings(), _connection(), out))
     except (SettingsError, Misconfigured) as error:
@@ -67,6 +69,13 @@ def main(out: TextIO = sys.stdout) -> int:
     except (CannotConnect, OutsideError) as error:
         return _end(str(error), UNREACHABLE)
     return OK
+
+
+def _take_logs_of_the_core() -> None:
+    """Standard output holds the ready line alone; the SDK's core would write its warnings there."""
+    forwarding = LogForwardingConfig(logging.getLogger("temporalio"))
+    logs = LoggingConfig(filter=LoggingConfig.default.filter, forwarding=forwarding)
+    Runtime.set_default(Runtime(telemetry=TelemetryConfig(logging=logs)))
 
 
 def _end(line: str, code: int) -> int:

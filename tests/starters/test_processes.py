@@ -180,11 +180,14 @@ def test_nothing_foreign_reaches_a_local_process(tmp_path: Path) -> None:
         "ANTHROPIC_API_KEY": "secret",
         "ANTHROPIC_BASE_URL": "https://secret.example",
         "NORTHWIND_MODEL_NAME": "my-model",
+        "NORTHWIND_DEPLOYMENT": "refunds",
+        "NORTHWIND_BUILD_ID": "2",
     }
     environment = local_environment(given, Folder(tmp_path), LINKS)
     assert "secret" not in json.dumps(environment)
     assert "sk_live_1" not in json.dumps(environment)
     assert "TEMPORAL_PROFILE" not in environment
+    assert not {"NORTHWIND_DEPLOYMENT", "NORTHWIND_BUILD_ID"} & environment.keys()
     assert environment["TEMPORAL_ADDRESS"] == LINKS.temporal
     assert environment["NORTHWIND_MODEL_NAME"] == "my-model"
 

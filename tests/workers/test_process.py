@@ -2,6 +2,7 @@
 
 import json
 import signal
+from contextlib import AsyncExitStack
 from datetime import timedelta
 from pathlib import Path
 
@@ -46,6 +47,24 @@ async def test_a_worker_polls_and_drains(tmp_path: Path) -> None:
     assert pollers == [{ready["identity"]}, {ready["identity"]}]
     assert process.returncode == 0
     assert b"Traceback" not in log
+
+
+async def test_warnings_of_the_core_are_no_ready_lines(tmp_path: Path) -> None:
+    """Whoever reads the ready line meets nothing else, as when the server goes away."""
+    async with AsyncExitStack() as outside:
+        server = await outside.enter_async_context(temporal_server())
+        address = server.client.service_client.config.target_host
+        place = {"TEMPORAL_ADDRESS": address, "NORTHWIND_DATA_DIR": str(tmp_path)}
+        async with worker(**place) as process:
+            assert process.stdout is not None
+            assert process.stderr is not None
+            assert json.loads(await process.stdout.readline())["pid"] == process.pid
+            await outside.aclose()
+            while b"sdk_core" not in await process.stderr.readline():
+                assert process.returncode is None
+            process.kill()
+            out, _ = await process.communicate()
+    assert out == b""
 
 
 async def test_a_worker_that_waits_for_temporal_can_be_ended(
