@@ -34,10 +34,20 @@ Handle = WorkflowHandle[Any, RunStatus]
 POLL_SECONDS = 0.3
 # A worker that is there answers a query in well under a second, even after a replay.
 QUERY_SECONDS = 3.0
+# A signal waits for so long for a worker to take what came before it, and is sent then in any case.
+SIGNAL_SECONDS = 10.0
+# A run that was ended is no worker's any more: one may have to read and replay all of it.
+LAST_WORDS = timedelta(seconds=15)
 # Between two looks whether a worker has taken a workflow task.
 _TASK_SECONDS = 0.05
 # The start, and the first task's own event.
 _BEFORE_THE_FIRST_TASK = 2
+
+_NOBODY_ANSWERED = (
+    RPCStatusCode.CANCELLED,
+    RPCStatusCode.DEADLINE_EXCEEDED,
+    RPCStatusCode.FAILED_PRECONDITION,
+)
 
 # How a run ends when it does not end by itself.
 _ENDED_FROM_OUTSIDE = frozenset(
@@ -157,13 +167,61 @@ async def ask(handle: Handle, seconds: float = QUERY_SECONDS) -> RunStatus | Non
     except WorkflowQueryFailedError:
         return None
     except RPCError as error:
-        if error.status in (
-            RPCStatusCode.CANCELLED,
-            RPCStatusCode.DEADLINE_EXCEEDED,
-            RPCStatusCode.FAILED_PRECONDITION,
-        ):
+        if error.status in _NOBODY_ANSWERED:
             return None
         raise
+
+
+async def signal(handle: Handle, name: str, *arguments: Any) -> None:
+    """Send a signal, and not into a workflow task that waits to be taken, where there is a worker.
+
+    A query that is under way may have moved a cached run on by what that task is about; a signal
+    beside it would then come in another order than in every replay
+    (docs/decisions/0011-queries.md). Without a worker there is nobody to be moved.
+
+    Raises:
+        RPCError: the run has closed, or Temporal cannot be reached.
+    """
+    gives_up = time.monotonic() + SIGNAL_SECONDS
+    while time.monotonic() < gives_up and await _has_waiting_task(handle):  # noqa: ASYNC110 - the server tells nobody
+        await asyncio.sleep(_TASK_SECONDS)
+    await handle.signal(name, args=arguments, rpc_timeout=RPC_TIMEOUT)
+
+
+async def last_words(found: Found) -> RunStatus | None:
+    """What a run that was ended from outside says of itself.
+
+    Nothing yet where no worker ever took it up; None where today's code cannot follow it.
+
+    Raises:
+        CommandError: nobody could be asked.
+    """
+    if not await _was_taken_up(found.handle):
+        return RunStatus()
+    try:
+        status: RunStatus = await found.handle.query(
+            names.QUERY_STATUS, result_type=RunStatus, rpc_timeout=LAST_WORDS
+        )
+    except WorkflowQueryFailedError:
+        return None
+    except RPCError as error:
+        if error.status not in _NOBODY_ANSWERED:
+            raise
+        raise CommandError(
+            f"the last run of {found.workflow_id} was ended from outside, and no worker tells what "
+            "had been approved in it; nothing is lost: try again once one is there "
+            "(`refund doctor`)",
+            Exit.NOT_TAKEN_UP,
+        ) from None
+    return status
+
+
+async def _was_taken_up(handle: Handle) -> bool:
+    done = EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED
+    async for event in handle.fetch_history_events(rpc_timeout=RPC_TIMEOUT):
+        if event.event_type == done:
+            return True
+    return False
 
 
 async def _has_waiting_task(handle: Handle) -> bool:

@@ -224,12 +224,18 @@ async def _after(last: runs.Found, draft: RefundRequest) -> RefundRequest:
 
     Else a changed world would be asked about under the keys of mails that were sent long ago, and
     an approval that was accepted would be lost.
+
+    Raises:
+        CommandError: no worker tells what was approved.
     """
     before = await runs.read_request(last)
     if before is None or last.request_id != draft.request_id:
         return draft
     retried = before.resumes.retry if before.resumes is not None else 0
-    status = await runs.ask(last.handle)
+    status = await runs.last_words(last)
+    if status is None:
+        # Nobody can tell what was approved: staff are asked anew, under the keys of a retry.
+        retried += 1
     return draft.model_copy(update={"resumes": await goes_on(last, before, status, retried)})
 
 

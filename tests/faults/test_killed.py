@@ -3,7 +3,6 @@
 import signal
 import socket
 import sqlite3
-from asyncio.subprocess import Process
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
 from datetime import timedelta
@@ -15,28 +14,10 @@ from temporalio.exceptions import ApplicationError
 from domain.models import Outcome
 from domain.names import SIGNAL_DECIDE
 from tests.faults.support import PAID, STORY_MAILS, calls, fault, fired, set_faults
-from tests.worker_process import worker
+from tests.worker_process import real_worker
 from tests.world import Run, World
 
 _TIMED_OUT = EventType.EVENT_TYPE_WORKFLOW_TASK_TIMED_OUT
-
-
-@asynccontextmanager
-async def real_worker(world: World, **more: str) -> AsyncIterator[Process]:
-    """A worker process in the place of the world's own worker, once it polls."""
-    await world.stop_worker()
-    place = {
-        "TEMPORAL_ADDRESS": world.client.service_client.config.target_host,
-        "TEMPORAL_CONFIG_FILE": "/dev/null",
-        "NORTHWIND_DATA_DIR": str(world.settings.data_dir),
-        "NORTHWIND_COMPANY_URL": world.company.http_url,
-        "NORTHWIND_SMTP_URL": world.company.smtp_url,
-        **more,
-    }
-    async with worker(**place) as process:
-        assert process.stdout is not None
-        assert await process.stdout.readline()
-        yield process
 
 
 async def given_up(run: Run, activity: str) -> None:
@@ -151,7 +132,8 @@ async def test_killed_between_claim_and_send(world: World) -> None:
 async def test_killed_between_send_and_record(world: World) -> None:
     """P3: the server has the mail and the ledger does not know: the same message goes again."""
     async with real_worker(world) as dying:
-        await set_faults(world, fault("send", "delay", seconds=1))
+        # With what it is about, it strikes once the server has read the whole message.
+        await set_faults(world, fault("send", "delay", seconds=1, about="mail.refunded"))
         run = await world.start("8891")
         await fired(world)
         dying.kill()

@@ -1,7 +1,9 @@
 """How a run is asked what it says of itself."""
 
+import asyncio
 from typing import Any
 
+import pytest
 from temporalio.client import Client, Interceptor, OutboundInterceptor, QueryWorkflowInput
 
 from domain.models import Stage
@@ -50,3 +52,27 @@ async def test_nothing_is_asked_while_a_workflow_task_waits(world: World) -> Non
     status = await runs.ask(found.handle)
     assert status is not None
     assert (status.stage, queries.count) == (Stage.AWAITING_APPROVAL, 1)
+
+
+async def test_a_signal_goes_into_no_task_that_waits(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """P7: beside what a query has moved a run on by, it would be replayed in another order."""
+    run = await world.start()
+    await run.waiting()
+    await world.stop_worker()
+    await run.handle.signal(SIGNAL_DECIDE, "nobody takes this up")
+    sending = asyncio.create_task(runs.signal(run.handle, SIGNAL_DECIDE, "another"))
+    done, _ = await asyncio.wait({sending}, timeout=0.5)
+    assert not done
+    await world.start_worker()
+    await run.until(lambda status: sum(status.refused.values()) == 2)
+    await sending
+
+    # Without a worker nobody is moved, and nobody waits for long.
+    await world.stop_worker()
+    await run.handle.signal(SIGNAL_DECIDE, "nobody takes this up")
+    monkeypatch.setattr(runs, "SIGNAL_SECONDS", 0.1)
+    await runs.signal(run.handle, SIGNAL_DECIDE, "another")
+    await world.start_worker()
+    await run.until(lambda status: sum(status.refused.values()) == 4)
