@@ -3,17 +3,32 @@
 import asyncio
 import ssl
 from functools import cache
-from typing import Literal, Self, TypeVar
+from typing import Annotated, Literal, Self, TypeVar
 
 import httpx
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
 
-from domain.errors import BadAnswer, Misconfigured, RateLimited, ServerFault, Unreachable
+from domain.errors import (
+    BadAnswer,
+    Misconfigured,
+    RateLimited,
+    Refused,
+    ServerFault,
+    Unreachable,
+)
 
-# For one read, from the first byte sent to the last received. The model's tools are local
+# For one call, from the first byte sent to the last received. The model's tools are local
 # Activities of 5 seconds in total, so this must be less.
 READ_SECONDS = 4.0
 CONNECT_SECONDS = 2.0
+
+# Answers of a service that has understood what is to be written and does not take it.
+_DEFINITE = (
+    httpx.codes.BAD_REQUEST,
+    httpx.codes.NOT_FOUND,
+    httpx.codes.CONFLICT,
+    httpx.codes.UNPROCESSABLE_ENTITY,
+)
 
 Answer = TypeVar("Answer", bound=BaseModel)
 
@@ -32,8 +47,16 @@ def _trusted() -> ssl.SSLContext:
     return httpx.create_ssl_context()
 
 
+class No(BaseModel):
+    """How a service says no to something, in a word of its own."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    error: Annotated[str, StringConstraints(pattern=r"^[a-z_]{1,64}$")]
+
+
 class CompanyClient:
-    """Reads JSON documents; each answer is validated before anybody sees it."""
+    """Reads and writes JSON documents; each answer is validated before anybody sees it."""
 
     def __init__(self, base_url: str) -> None:
         """Open no connection yet.
@@ -79,16 +102,43 @@ class CompanyClient:
         Raises:
             OutsideError: no answer, or one that cannot be used.
         """
-        try:
-            async with asyncio.timeout(READ_SECONDS):
-                response = await self._http.get(path)
-        except (httpx.HTTPError, TimeoutError) as error:
-            raise Unreachable(f"{what}: no answer ({type(error).__name__})") from error
+        response = await self._send(what, "GET", path)
         if response.status_code == httpx.codes.NOT_FOUND:
             _parse(what, response, NoSuch)
             return None
         _check_status(what, response)
         return _parse(what, response, answer)
+
+    async def put(self, what: str, path: str, document: BaseModel) -> bool:
+        """Write a document under an address of its own; the same again changes nothing.
+
+        Whether it is new there. An answer that does not show the document itself is none.
+
+        Raises:
+            Refused: a definite no of the service itself, with its word.
+            OutsideError: no answer, or one that cannot be used: it is not known whether it is
+                written.
+        """
+        response = await self._send(what, "PUT", path, document.model_dump_json())
+        if response.status_code in _DEFINITE:
+            word = _parse(what, response, No).error
+            raise Refused(f"{what}: refused ({word})", code=word)
+        is_new = response.status_code == httpx.codes.CREATED
+        if not is_new:
+            _check_status(what, response)
+        if _parse(what, response, type(document)) != document:
+            raise BadAnswer(f"{what}: the service answers with another document")
+        return is_new
+
+    async def _send(
+        self, what: str, method: str, path: str, content: str | None = None
+    ) -> httpx.Response:
+        headers = {"Content-Type": "application/json"} if content is not None else {}
+        try:
+            async with asyncio.timeout(READ_SECONDS):
+                return await self._http.request(method, path, content=content, headers=headers)
+        except (httpx.HTTPError, TimeoutError) as error:
+            raise Unreachable(f"{what}: no answer ({type(error).__name__})") from error
 
 
 def retry_after_seconds(headers: httpx.Headers) -> float | None:

@@ -154,6 +154,30 @@ class PaymentActivities(ABC):
         """Read one refund back from the provider."""
 
 
+class OrderNotice(Frozen):
+    """What the order service is told: a refund that the provider, read back, calls succeeded."""
+
+    environment: Identifier
+    key: str
+    """Of the request: the same for every attempt, and for a run that is started again."""
+    order_id: Identifier
+    refund: Refund
+
+
+class OrderReceipt(Frozen):
+    """The order service has it in its books."""
+
+    known_before: bool = False
+    """Whether it had been told before: an attempt whose answer was lost, or an earlier run."""
+
+
+class OrderActivities(ABC):
+    @abstractmethod
+    @activity.defn
+    async def tell_order_service(self, notice: OrderNotice) -> OrderReceipt:
+        """Note a refund with its order, once per key; the same again changes nothing."""
+
+
 class SweepQuery(Frozen):
     """Which of the provider's refunds to look at: one reading of several."""
 

@@ -25,6 +25,9 @@ from domain.money import Money, exponent
 
 LETTER_LIMIT = 2_000
 _LINE_LIMIT = 300
+_NAME_LIMIT = 60
+# Of a large company's many managers a customer need not read all names.
+_NAMED = 4
 _TEXT_LIMIT = 1_500
 # Of staff, and of customers whose own locale nobody knows.
 _STAFF_LOCALE = "en_US"
@@ -144,6 +147,7 @@ def _names(order: MailOrder) -> dict[str, Any]:
         "amount": money_text(facts.amount, locale) if facts.amount else "",
         "approved_by": one_line(", ".join(facts.approved_by)),
         "waits_for": one_line(facts.waits_for),
+        "deciders": _deciders(facts),
         "deadline": _deadline(facts.deadline, order.to),
         "requester": one_line(facts.requester),
         "letter": quoted(facts.letter, LETTER_LIMIT),
@@ -172,6 +176,21 @@ def _proposal_names(facts: MailFacts) -> dict[str, Any]:
         "taken_before": money_text(before, _STAFF_LOCALE) if before.amount_minor else "",
         "why": one_line("; ".join(proposal.why_a_person)) or "the policy asks for one",
     }
+
+
+def _deciders(facts: MailFacts) -> str:
+    """Who will decide, in words for the customer; empty where nobody is named."""
+    names = [one_line(name, _NAME_LIMIT) for name in facts.deciders if name.strip()]
+    if len(names) > _NAMED:
+        names = [*names[:_NAMED], "another colleague"]
+    needed = facts.proposal.approvals_needed if facts.proposal is not None else 1
+    if needed - len(facts.approved_by) > 1 and len(names) > 2:
+        return f"two of {_listed(names, 'and')}"
+    return _listed(names, "and" if needed - len(facts.approved_by) > 1 else "or")
+
+
+def _listed(names: list[str], last: str) -> str:
+    return f" {last} ".join(part for part in (", ".join(names[:-1]), *names[-1:]) if part)
 
 
 def _printable(text: str) -> str:

@@ -57,6 +57,8 @@ class MailFacts(Frozen):
     """The names of those whose approval counts so far."""
     waits_for: str = ""
     """Whose approval is missing, in words."""
+    deciders: tuple[str, ...] = ()
+    """The names of those who are asked to decide; none in what a run of release 1 wrote."""
     deadline: Instant | None = None
     requester: str = ""
     letter: str = ""

@@ -4,6 +4,7 @@ Renaming anything here breaks refunds that are waiting: they were started under 
 """
 
 import re
+from enum import StrEnum
 from typing import NamedTuple
 
 TASK_QUEUE = "refunds"
@@ -32,6 +33,28 @@ ATTRIBUTE_TYPES = {
     ATTRIBUTE_CURRENCY: "Keyword",
     ATTRIBUTE_AMOUNT_MINOR: "Int",
     ATTRIBUTE_DEADLINE: "Datetime",
+}
+
+# Patch ids: by them a run's history says that it takes the new path of a change. An id is never
+# used again for another change (docs/versioning.md).
+PATCH_WHO_DECIDES = "who-decides"
+PATCH_TELL_ORDER_SERVICE = "tell-order-service"
+
+
+class PatchStage(StrEnum):
+    """Where a change stands in its life. `tests/patch_lint.py` holds it against the calls."""
+
+    PATCHED = "patched"
+    """Both paths are in the code: `workflow.patched` chooses."""
+    DEPRECATED = "deprecated"
+    """The old path is gone. `workflow.deprecate_patch` bears with the markers of open runs."""
+    GONE = "gone"
+    """No call is left. The id stays here, so that it is never used for another change."""
+
+
+PATCHES = {
+    PATCH_WHO_DECIDES: PatchStage.PATCHED,
+    PATCH_TELL_ORDER_SERVICE: PatchStage.PATCHED,
 }
 
 # Keys of the metadata that marks a refund at the payment provider as ours.
@@ -81,6 +104,11 @@ def idempotency_key(scope: str, purpose: str) -> str:
 def refund_purpose(round_number: int) -> str:
     """What stands at the end of a refund's key: `refund.r1` in the first round."""
     return f"refund.r{round_number}"
+
+
+# What stands at the end of the key under which the order service hears of a refund. A request makes
+# one refund at most, so it needs no round.
+ORDER_PURPOSE = "order.refunded"
 
 
 class RefundKey(NamedTuple):

@@ -5,16 +5,18 @@ import sqlite3
 from typing import Any
 
 from northwind.mail import mailbox
+from northwind.orders import noted_refunds
 from northwind.payment_objects import UNDONE, refunds_of
 
 
 def read_books(db: sqlite3.Connection) -> dict[str, Any]:
-    """Refunds by payment, mails by purpose, and how often each operation was called."""
+    """Refunds by payment and by order, mails by purpose, how often each operation was called."""
     calls = {row["operation"]: row["count"] for row in db.execute("select * from calls")}
     return {
         "payments": {
             row["id"]: _payment(db, row) for row in db.execute("select * from payments order by id")
         },
+        "orders": noted_refunds(db),
         "mails": [
             {
                 "key": mail["key"],

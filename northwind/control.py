@@ -160,8 +160,9 @@ class Control:
         return self._systems.faults.rows()
 
     async def _clear_faults(self, request: Request) -> Any:
-        self._systems.faults.clear()
-        return []
+        asked = request.query_params
+        self._systems.faults.clear(asked.get("operation"), asked.get("about"))
+        return self._systems.faults.rows()
 
     async def _clock(self, request: Request) -> Any:
         return {"now": instant_text(self._systems.clock.now())}

@@ -55,6 +55,14 @@ class Order(Document):
     delivered_at: Instant | None
 
 
+class NotedRefund(Document):
+    """A refund of an order, as somebody has told the order service."""
+
+    refund: Identifier
+    amount: Money
+    refunded_at: Instant
+
+
 class Key(Document):
     """The public half of a signing key (base64url of its 32 raw bytes) and its validity."""
 

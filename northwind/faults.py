@@ -22,14 +22,14 @@ OPERATIONS: dict[str, tuple[str, ...]] = {
         "charges.retrieve",
         "disputes.list",
     ),
-    "orders": ("orders.get",),
+    "orders": ("orders.get", "orders.note_refund"),
     "staff": ("staff.list", "staff.get"),
     "policy": ("policy.get",),
     "mail": ("send",),
     "model": ("chat",),
 }
 # Reading has no effect to leave out, so "answer OK without doing it" is for these alone.
-WITH_EFFECT = ("refunds.create", "send")
+WITH_EFFECT = ("refunds.create", "orders.note_refund", "send")
 # These are asked about nothing in particular, so no row can be about one thing only.
 ABOUT_NOTHING = ("staff.list", "policy.get")
 
@@ -156,10 +156,10 @@ class Faults:
             there = {row["body"] for row in db.execute("select body from faults")}
         self.add([row for row in rows if row.model_dump_json() not in there])
 
-    def clear(self) -> None:
-        """Take all rows away."""
+    def clear(self, operation: str | None = None, about: str | None = None) -> None:
+        """Take rows away: all, or those of an operation, those about one thing, or both."""
         with self._store.transaction() as db:
-            db.execute("delete from faults")
+            db.execute(_CLEAR, (operation, about))
 
     def rows(self) -> list[dict[str, Any]]:
         """All rows with their id, the calls they have seen and how often they fired."""
@@ -194,6 +194,10 @@ class Faults:
 
 
 _ABOUT = "json_extract(body, '$.about')"
+_CLEAR = (
+    "delete from faults where operation = coalesce(?, operation)"  # noqa: S608 - one of ours
+    f" and coalesce({_ABOUT}, '') = coalesce(?, {_ABOUT}, '')"
+)
 _ROWS_ABOUT = f"operation = ? and instr(?, {_ABOUT}) > 0"
 _ROWS_FOR_A_CALL = f"operation = ? and ({_ABOUT} is null or instr(?, {_ABOUT}) > 0)"
 

@@ -1,14 +1,27 @@
-"""Order service, staff directory and policy book: JSON over HTTP, for reading."""
+"""Order service, staff directory and policy book: JSON over HTTP.
 
+All is for reading, but for one thing: the order service notes the refunds that it is told of.
+"""
+
+import json
 import sqlite3
 from collections.abc import Callable
 from typing import Any
 
+from pydantic import ValidationError
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from northwind.documents import ONLY_POLICY, Order, Person, Policy, find, find_all
+from northwind.documents import (
+    ONLY_POLICY,
+    NotedRefund,
+    Order,
+    Person,
+    Policy,
+    find,
+    find_all,
+)
 from northwind.faults import suffer
 from northwind.systems import Systems
 
@@ -18,6 +31,15 @@ Read = Callable[[sqlite3.Connection], tuple[Any, int]]
 def find_order(db: sqlite3.Connection, identifier: str) -> Order | None:
     """The order with this id; leading zeros are ignored, as real order services do."""
     return find(db, Order, identifier) or find(db, Order, identifier.lstrip("0"))
+
+
+def noted_refunds(db: sqlite3.Connection) -> dict[str, list[dict[str, Any]]]:
+    """The refunds that the order service was told of, by order, and how often it was told each."""
+    noted: dict[str, list[dict[str, Any]]] = {}
+    for row in db.execute("select * from noted_refunds order by rowid"):
+        refund = {"key": row["key"], **json.loads(row["body"]), "times": row["times"]}
+        noted.setdefault(row["order_id"], []).append(refund)
+    return noted
 
 
 class RecordsApi:
@@ -32,6 +54,7 @@ class RecordsApi:
         return [
             Route("/orders", self._orders),
             Route("/orders/{id}", self._order),
+            Route("/orders/{id}/refunds/{key:path}", self._note_refund, methods=["PUT"]),
             Route("/staff", self._staff),
             Route("/staff/{address}", self._person),
             Route("/policy", self._policy),
@@ -50,6 +73,25 @@ class RecordsApi:
             return order.model_dump(mode="json"), 200
 
         return await self._answer("orders.get", read, request.path_params["id"])
+
+    async def _note_refund(self, request: Request) -> Response:
+        order_id, key = request.path_params["id"], request.path_params["key"]
+        try:
+            noted = NotedRefund.model_validate_json(await request.body())
+        except ValidationError:
+            return JSONResponse({"error": "bad_refund"}, 400)
+
+        def act() -> Response:
+            with self._systems.store.transaction() as db:
+                return JSONResponse(*_note(db, order_id, key, noted))
+
+        faults = self._systems.faults
+        return await suffer(
+            faults,
+            faults.take("orders.note_refund", f"{order_id} {key}"),
+            act,
+            pretend=lambda: JSONResponse(noted.model_dump(mode="json"), 201),
+        )
 
     async def _staff(self, request: Request) -> Response:
         def read(db: sqlite3.Connection) -> tuple[Any, int]:
@@ -84,3 +126,25 @@ class RecordsApi:
 
         faults = self._systems.faults
         return await suffer(faults, faults.take(operation, about), act)
+
+
+def _note(db: sqlite3.Connection, order_id: str, key: str, noted: NotedRefund) -> tuple[Any, int]:
+    """Note a refund once: the same again changes nothing, and another one under its key is refused.
+
+    The body and the status of the answer.
+    """
+    # A note is for exactly this order: another spelling is another one.
+    if find(db, Order, order_id) is None:
+        return {"error": "no_such_order"}, 404
+    body = noted.model_dump_json()
+    row = db.execute("select * from noted_refunds where key = ?", (key,)).fetchone()
+    if row is None:
+        db.execute(
+            "insert into noted_refunds (key, order_id, body) values (?, ?, ?)",
+            (key, order_id, body),
+        )
+        return json.loads(body), 201
+    if (row["order_id"], row["body"]) != (order_id, body):
+        return {"error": "another_refund_under_this_key"}, 409
+    db.execute("update noted_refunds set times = times + 1 where key = ?", (key,))
+    return json.loads(body), 200

@@ -60,6 +60,12 @@ create table if not exists mails (
     headers text not null
 ) strict;
 create index if not exists mails_by_key on mails (key);
+create table if not exists noted_refunds (
+    key text primary key,
+    order_id text not null,
+    body text not null,
+    times integer not null default 1
+) strict;
 create table if not exists faults (
     id integer primary key autoincrement,
     body text not null,

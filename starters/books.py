@@ -20,13 +20,28 @@ MAILS = {
 
 def mistakes(books: dict[str, Any]) -> list[str]:
     """What is wrong in the company's books; nothing where the story went as it should."""
-    return [*_wrong_refunds(books["payments"]), *_wrong_mails(books["mails"])]
+    return [
+        *_wrong_refunds(books["payments"]),
+        *_wrong_notes(noted(books)),
+        *_wrong_mails(books["mails"]),
+    ]
 
 
 def refunds(books: dict[str, Any]) -> list[dict[str, Any]]:
     """All refunds on the order's payment."""
     made: list[dict[str, Any]] = books["payments"][f"pi_{ORDER}"]["refunds"]
     return made
+
+
+def noted(books: dict[str, Any]) -> list[dict[str, Any]]:
+    """The refunds of which the order service was told."""
+    told: list[dict[str, Any]] = books["orders"].get(ORDER, [])
+    return told
+
+
+def _wrong_notes(told: list[dict[str, Any]]) -> list[str]:
+    amounts = [note["amount"]["amount_minor"] for note in told]
+    return [] if amounts == [REFUND_MINOR] else [f"the order service was told of {amounts}"]
 
 
 def _wrong_refunds(payments: dict[str, Any]) -> list[str]:

@@ -170,6 +170,9 @@ class Story:
         for refund in books.refunds(read):
             made = Money(amount_minor=refund["amount_minor"], currency=books.CURRENCY)
             table.add_row("refund", str(made), f"{refund['id']}, {refund['status']}")
+        for note in books.noted(read):
+            told = f"the order service has noted {note['refund']}"
+            table.add_row("order", books.ORDER, told)
         for mail in read["mails"]:
             table.add_row("mail", mail["purpose"], ", ".join(mail["to"]))
         screen.show(table)
@@ -181,7 +184,8 @@ class Story:
         seconds = time.monotonic() - self._began
         screen.say("")
         screen.say(
-            f"The books are right: one refund of $420.00, one mail of each kind. ({seconds:.0f} s)"
+            f"The books are right: one refund of $420.00, noted once, one mail of each kind."
+            f" ({seconds:.0f} s)"
         )
 
     def _step(self, text: str) -> None:

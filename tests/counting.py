@@ -2,7 +2,8 @@
 
 Temporal Cloud bills as Actions: a start, a signal, each activity attempt, a timer, an update of
 search attributes, and the local activities of one workflow task together as one (its pricing page,
-docs.temporal.io/cloud/actions). Queries are billed as well and leave no event.
+docs.temporal.io/cloud/actions). The marker of a patch and the update of `TemporalChangeVersion`
+that comes with it are exempt there. Queries are billed as well and leave no event.
 """
 
 from dataclasses import dataclass
@@ -15,9 +16,10 @@ _ONE_ACTION = frozenset(
         EventType.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED,
         EventType.EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED,
         EventType.EVENT_TYPE_TIMER_STARTED,
-        EventType.EVENT_TYPE_UPSERT_WORKFLOW_SEARCH_ATTRIBUTES,
     }
 )
+_CHANGE_VERSION = "TemporalChangeVersion"
+_PATCH_MARKER = "core_patch"
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,11 @@ def cost_of(history: WorkflowHistory) -> Cost:
             actions += event.activity_task_started_event_attributes.attempt
         elif event.event_type == EventType.EVENT_TYPE_MARKER_RECORDED:
             marker = event.marker_recorded_event_attributes
-            tasks_with_markers.add(marker.workflow_task_completed_event_id)
+            if marker.marker_name != _PATCH_MARKER:
+                tasks_with_markers.add(marker.workflow_task_completed_event_id)
+        elif event.event_type == EventType.EVENT_TYPE_UPSERT_WORKFLOW_SEARCH_ATTRIBUTES:
+            upsert = event.upsert_workflow_search_attributes_event_attributes
+            actions += set(upsert.search_attributes.indexed_fields) != {_CHANGE_VERSION}
     return Cost(
         actions=actions + len(tasks_with_markers),
         events=len(history.events),

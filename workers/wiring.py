@@ -10,7 +10,8 @@ from datetime import timedelta
 from typing import Any
 
 from temporalio.client import Client
-from temporalio.worker import Worker
+from temporalio.common import VersioningBehavior, WorkerDeploymentVersion
+from temporalio.worker import Worker, WorkerDeploymentConfig
 
 from activities.cases import Cases
 from activities.clock import Clock, system_clock
@@ -29,6 +30,7 @@ from activities.tools import Tools
 from activities.watch import DrillWatch, NoWatch
 from domain.names import TASK_QUEUE
 from workers.interceptor import RefundInterceptor
+from workers.release import RELEASE
 from workers.sandbox import WORKFLOWS, build_runner
 from workers.settings import Settings, SettingsError
 
@@ -37,7 +39,7 @@ STICKY_TIMEOUT = timedelta(seconds=1)
 # One interpreter runs one of them at a time anyway. The usual hundred at once, each loading its
 # workflow's modules, starve each other: the SDK fails a task that does not yield within 2 s
 # ("TMPRL1101"), as after an outage when all runs come at once (found by `refund drill`).
-WORKFLOW_TASKS_AT_ONCE = 3
+WORKFLOW_TASKS_AT_ONCE = 2
 # Longer than the longest client time-out (the model's 60 s): what was sent gets its answer.
 GRACEFUL_SHUTDOWN = timedelta(seconds=70)
 
@@ -47,6 +49,7 @@ class Activities:
     """All implementations, and their methods as a worker registers them."""
 
     cases: Cases
+    orders: Orders
     agent: Agent
     decisions: Decisions
     payments: StripePayments
@@ -58,6 +61,7 @@ class Activities:
         """Every Activity of `activities.interfaces`, bound to its implementation."""
         return (
             self.cases.read_case,
+            self.orders.tell_order_service,
             self.agent.ask_model,
             self.agent.use_tools,
             self.decisions.verify_statement,
@@ -96,7 +100,7 @@ async def build_activities(
                 watch,
             )
         )
-        orders, staff = Orders(company), StaffDirectory(company)
+        orders, staff = Orders(company, watch), StaffDirectory(company)
         agent = await stack.enter_async_context(
             Agent(
                 ModelAccess(
@@ -113,6 +117,7 @@ async def build_activities(
         mail_server = MailServer(settings.smtp_url.get_secret_value())
         yield Activities(
             cases=Cases(orders, payments, staff, ledger, clock, watch),
+            orders=orders,
             agent=agent,
             decisions=Decisions(staff, watch),
             payments=payments,
@@ -143,5 +148,23 @@ def build_worker(
         "sticky_queue_schedule_to_start_timeout": STICKY_TIMEOUT,
         "max_concurrent_workflow_tasks": WORKFLOW_TASKS_AT_ONCE,
         "graceful_shutdown_timeout": GRACEFUL_SHUTDOWN,
+        **_version(settings),
     }
     return Worker(client, **{**arguments, **overrides})
+
+
+def _version(settings: Settings) -> dict[str, Any]:
+    """What the server is told of this worker's code."""
+    if not settings.deployment:
+        # Else the SDK reads all code again for a digest, half a second of each start.
+        return {"build_id": RELEASE}
+    version = WorkerDeploymentVersion(settings.deployment, settings.build_id)
+    config = WorkerDeploymentConfig(
+        version=version,
+        use_worker_versioning=True,
+        # A run goes on with the newer code at its next step. Pinned to the code that it began with,
+        # a refund that waits for a week would keep that code's workers for a week, with all that
+        # has been mended since (docs/decisions/0012-worker-versions.md).
+        default_versioning_behavior=VersioningBehavior.AUTO_UPGRADE,
+    )
+    return {"deployment_config": config}

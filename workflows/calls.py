@@ -22,6 +22,9 @@ with workflow.unsafe.imports_passed_through():
         CaseActivities,
         CaseQuery,
         MailActivities,
+        OrderActivities,
+        OrderNotice,
+        OrderReceipt,
         PaymentActivities,
         RefundAttempt,
         RefundOrder,
@@ -65,6 +68,9 @@ REFUND_PATIENCE_LATER = timedelta(minutes=10)
 READING_PATIENCE = timedelta(hours=1)
 # A mail may wait for a mail server over a weekend.
 MAIL_PATIENCE = timedelta(days=3)
+# The order service may have a bad day. The run stays open meanwhile and would keep the order from
+# a second request, so it is no longer.
+ORDER_PATIENCE = timedelta(hours=24)
 # The model's tools: it can go on without them.
 TOOLS_PATIENCE = timedelta(minutes=1)
 
@@ -183,6 +189,21 @@ async def read_refund(environment: str, refund: Refund, gave_up: GaveUp) -> Refu
             schedule_to_close_timeout=READING_PATIENCE,
             retry_policy=PATIENT,
             summary=f"Read {refund.id} back from the provider",
+        ),
+        gave_up,
+    )
+
+
+async def tell_order_service(notice: OrderNotice, gave_up: GaveUp) -> OrderReceipt | None:
+    """Have a refund noted with its order; None after the patience: it is not known to be noted."""
+    return await _answer_or_none(
+        workflow.execute_activity_method(
+            OrderActivities.tell_order_service,
+            notice,
+            start_to_close_timeout=READ_ATTEMPT,
+            schedule_to_close_timeout=ORDER_PATIENCE,
+            retry_policy=PATIENT,
+            summary=f"Tell the order service of {notice.refund.id}",
         ),
         gave_up,
     )

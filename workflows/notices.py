@@ -27,7 +27,19 @@ _ALERT_OPERATIONS = (Outcome.REFUND_FAILED, Outcome.NEEDS_HUMAN)
 
 
 def under_review(state: RunState) -> list[MailOrder]:
-    """The customer hears once that a person looks at it; nothing about who or why."""
+    """The customer hears once that people look at it: who they are, by name, and nothing of why.
+
+    Where nobody can decide, no such mail: the run ends, and its end is told.
+    """
+    deciders = tuple(contact.name for contact in _still_to_ask(state))
+    if not deciders:
+        return []
+    facts = _facts(state).model_copy(update={"deciders": deciders})
+    return _mail(state, MailPurpose.UNDER_REVIEW, "under_review", _customer(state), facts)
+
+
+def under_review_unnamed(state: RunState) -> list[MailOrder]:
+    """The same as release 1 sent it: before it was known who is asked."""
     return _mail(state, MailPurpose.UNDER_REVIEW, "under_review", _customer(state))
 
 
@@ -96,10 +108,9 @@ def _to_approvers(
 ) -> list[MailOrder]:
     if state.case is None or state.proposal is None:
         return []
-    given = tuple(state.approvals)
-    missing = state.case.to_ask(state.proposal, given)
-    others = [person for person in more if person not in [approval.person for approval in given]]
-    to = tuple(dict.fromkeys((*missing, *others)))
+    given = [approval.person for approval in state.approvals]
+    others = [person for person in more if person not in given]
+    to = tuple(dict.fromkeys((*_still_to_ask(state), *others)))
     return _mail(state, purpose, f"{name}.r{state.proposal.round}", to)
 
 
@@ -143,6 +154,13 @@ def _approvers(state: RunState) -> tuple[Contact, ...]:
     if state.case is None or state.proposal is None:
         return ()
     return state.case.to_ask(state.proposal)
+
+
+def _still_to_ask(state: RunState) -> tuple[Contact, ...]:
+    """Whose approval would help beside those that count."""
+    if state.case is None or state.proposal is None:
+        return ()
+    return state.case.to_ask(state.proposal, tuple(state.approvals))
 
 
 def _were_asked(state: RunState) -> bool:

@@ -1,8 +1,8 @@
 """The refund of one order, from a customer's letter to the confirmed money.
 
 `RefundWorkflow.run` is the story; each step is a helper below it or a module beside this one:
-`investigation` (step 1), `waiting` (3 and 4), `paying` (5 to 7), `notices` (who is told), `clerk`
-(messages). What the steps decide is in `domain`.
+`investigation` (step 1), `waiting` (3 and 4), `paying` (5 to 7), `orders` (8), `notices` (who is
+told), `clerk` (messages). What the steps decide is in `domain`.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ with workflow.unsafe.imports_passed_through():
     from activities.interfaces import CaseQuery
     from domain.case import Case, Ours
     from domain.models import Outcome, Stage
-    from domain.names import QUERY_STATUS, REFUND_WORKFLOW, workflow_id
+    from domain.names import PATCH_WHO_DECIDES, QUERY_STATUS, REFUND_WORKFLOW, workflow_id
     from domain.outcomes import Close, Reason
     from domain.policy import propose, propose_first, take_up
     from domain.recheck import Changed, Clear, RightLost
@@ -30,6 +30,7 @@ with workflow.unsafe.imports_passed_through():
 from workflows import calls, notices
 from workflows.clerk import Clerk
 from workflows.investigation import investigate
+from workflows.orders import tell_order_service
 from workflows.paying import pay, recheck_now, verify
 from workflows.postbox import Postbox
 from workflows.state import RunState, Withdrawal
@@ -124,6 +125,8 @@ class RefundWorkflow:
         state.claim = claim
         state.note("accepted", f"{claim.amount} of order {state.request.order_id}")
         state.assessment = await investigate(state, case.policy)
+        # Asked once for the whole run, and not in each round.
+        state.names_deciders = workflow.patched(PATCH_WHO_DECIDES)
         return propose_first(state.request, case, claim, state.assessment)
 
     async def _one_round(self, state: RunState, proposal: Proposal) -> Close | Ours | Proposal:
@@ -175,11 +178,15 @@ class RefundWorkflow:
             self._clerk.look_again()
             return
         state.enter(Stage.AWAITING_APPROVAL)
-        self._postbox.send(state, notices.under_review(state))
+        if not state.names_deciders:
+            self._postbox.send(state, notices.under_review_unnamed(state))
         if self._clerk.look_again():
             await self._judge_what_came_early()
-        if not state.decided:
-            self._postbox.send(state, notices.approval_request(state))
+        if state.decided:
+            return
+        if state.names_deciders:
+            self._postbox.send(state, notices.under_review(state))
+        self._postbox.send(state, notices.approval_request(state))
 
     async def _judge_what_came_early(self) -> None:
         """Whoever has decided already is not asked. A directory that is down delays no mail."""
@@ -256,8 +263,11 @@ class RefundWorkflow:
         """Step 8: say how it ended, to everybody who must hear it, and only then close."""
         state.closed = close
         state.note("ended", f"{close.outcome.value}: {close.explanation}")
+        # Side by side: an order service that is down keeps no mail back, nor the other way round.
+        told = asyncio.create_task(tell_order_service(state, self._postbox, close))
         await self._postbox.empty()
         self._postbox.send(state, notices.end(state, close))
+        await told
         await self._postbox.empty()
         state.enter(Stage.CLOSED)
         return close

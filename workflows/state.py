@@ -50,6 +50,8 @@ class RunState:
     case: Case | None = None
     claim: Claim | None = None
     assessment: Assessment | None = None
+    names_deciders: bool = False
+    """Whether the "under review" mail says who will decide; a run of release 1 sent it before."""
     proposal: Proposal | None = None
     rounds: int = 0
     """How many proposals this run has made."""

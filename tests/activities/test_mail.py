@@ -339,3 +339,30 @@ async def test_a_server_without_the_wanted_tls_gets_no_mail(
         await _receipt(url, tmp_path / "other")
     assert isinstance(raised.value, Misconfigured | Unreachable)
     assert await mailbox(http) == []
+
+
+@pytest.mark.parametrize(
+    ("deciders", "needed", "approved", "says"),
+    [
+        ((), 1, (), "is under review: a member of our team is looking at it."),
+        (("Maria Silva",), 1, (), "is under review: Maria Silva will decide on it."),
+        (("Maria Silva", "Tom Becker"), 1, (), "Maria Silva or Tom Becker will decide"),
+        (("A", "B", "C"), 1, (), "A, B or C will decide"),
+        (("A", "B", "C", "D", "E"), 1, (), "A, B, C, D or another colleague will decide"),
+        (("A", "B"), 2, (), "A and B will decide"),
+        (("A", "B", "C"), 2, (), "two of A, B and C will decide"),
+        (("A", "B"), 2, ("M",), "A or B will decide"),
+        (("<b>A</b>\nB: 1",), 1, (), "<b>A</b> B: 1 will decide"),
+    ],
+)
+async def test_the_customer_reads_who_will_decide(
+    deciders: tuple[str, ...], needed: int, approved: tuple[str, ...], says: str
+) -> None:
+    """Names alone, no addresses; markup in a name is text; a run of release 1 names nobody."""
+    proposed = proposal().model_copy(update={"approvals_needed": needed})
+    given = facts(deciders=deciders, proposal=proposed, approved_by=approved)
+    text = MailWriter().write(mail(facts=given))
+    assert says in text.plain
+    assert "looking at it.\n\nThere is nothing" in text.plain or "on it.\n\nThere" in text.plain
+    assert "<b>A</b>" not in text.html
+    assert "@" not in text.plain

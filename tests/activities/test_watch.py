@@ -15,13 +15,13 @@ import httpx
 import pytest
 from temporalio.testing import ActivityEnvironment
 
-from activities.interfaces import CaseQuery, RefundQuery, StatementCheck
+from activities.interfaces import CaseQuery, OrderNotice, RefundQuery, StatementCheck
 from activities.watch import DrillWatch, NoWatch
 from domain.errors import NotNow
 from domain.mail import MailFacts, MailOrder, MailPurpose, MailState
 from domain.models import Contact
 from domain.moments import Moment
-from domain.names import idempotency_key, request_scope
+from domain.names import ORDER_PURPOSE, idempotency_key, request_scope
 from domain.request import RefundRequest
 from domain.statements import StatementKind
 from tests.activities.support import LETTER, REQUEST, model_request, proposal, refund_order
@@ -243,6 +243,18 @@ async def test_a_verification_is_passed_at_two_moments(watched: Activities, dril
     query = RefundQuery(environment="local", refund_id=made.refund.id)
     await do(watched.payments.read_refund, query)
     assert drill.places == ["verification:before", "verification:done"]
+
+
+async def test_telling_the_order_service_is_passed_at_two_moments(
+    watched: Activities, drill: Drill
+) -> None:
+    """Before, and noted; a repeat passes them again."""
+    made = await do(watched.payments.make_refund, refund_order())
+    drill.asked.clear()
+    key = idempotency_key(request_scope("local", "8890", REQUEST), ORDER_PURPOSE)
+    notice = OrderNotice(environment="local", key=key, order_id="8890", refund=made.refund)
+    await do(watched.orders.tell_order_service, notice)
+    assert drill.places == ["order.refunded:before", "order.refunded:done"]
 
 
 async def test_a_statement_is_passed_at_two_moments(

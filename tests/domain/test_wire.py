@@ -15,6 +15,8 @@ from activities.interfaces import (
     AddresseesQuery,
     AttemptState,
     CaseQuery,
+    OrderNotice,
+    OrderReceipt,
     RefundAttempt,
     RefundOrder,
     RefundQuery,
@@ -31,7 +33,7 @@ from domain.approvals import Standing
 from domain.instants import Instant
 from domain.mail import MailFacts, MailOrder, MailPurpose, MailReceipt, MailState
 from domain.models import Approver, Contact, Frozen, Outcome, PublicKey, Stage, TokenUsage
-from domain.names import idempotency_key
+from domain.names import ORDER_PURPOSE, idempotency_key
 from domain.statements import (
     DecisionClaims,
     RequestClaims,
@@ -128,6 +130,10 @@ SAMPLES: list[Frozen] = [
     RefundAttempt(state=AttemptState.MADE, refund=MADE, code="c", detail="d"),
     RefundQuery(environment="local", refund_id="re_1"),
     RefundReading(refund=MADE),
+    OrderNotice(
+        environment="local", key=idempotency_key(SCOPE, ORDER_PURPOSE), order_id="8890", refund=MADE
+    ),
+    OrderReceipt(known_before=True),
     SweepQuery(environment="local", since=NOW, after="re_1"),
     SweepPage(
         failed=(

@@ -14,6 +14,11 @@ from tests.northwind.support import books, client_of, fired, refunds, set_faults
 
 AUTHORISED = {"Authorization": "Bearer sk_test_northwind"}
 CHAT = {"model": MODEL, "messages": [{"role": "user", "content": "My cup is broken."}]}
+NOTED = {
+    "refund": "re_1",
+    "amount": {"amount_minor": 42000, "currency": "USD"},
+    "refunded_at": "2026-07-31T09:00:00Z",
+}
 REQUESTS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "refunds.create": ("POST", "/v1/refunds", {"data": {"payment_intent": "pi_8890"}}),
     "refunds.list": ("GET", "/v1/refunds", {}),
@@ -22,6 +27,7 @@ REQUESTS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "charges.retrieve": ("GET", "/v1/charges/ch_8890", {}),
     "disputes.list": ("GET", "/v1/disputes", {}),
     "orders.get": ("GET", "/orders/8890", {}),
+    "orders.note_refund": ("PUT", "/orders/8890/refunds/a/b", {"json": NOTED}),
     "staff.list": ("GET", "/staff", {}),
     "staff.get": ("GET", "/staff/maria.silva@northwind.example", {}),
     "policy.get": ("GET", "/policy", {}),
@@ -72,7 +78,7 @@ async def test_every_operation_fails_in_every_way(
     assert (broken.status_code, broken.text) == (503, "<html>Sorry</html>")
     assert (await call(http, operation)).json() == {"odd": True}
     delayed = await call(http, operation)
-    assert delayed.status_code == 200
+    assert delayed.is_success
     assert delayed.json().keys() != {"odd"}
     with pytest.raises(httpx.RemoteProtocolError):
         await call(http, operation)

@@ -9,7 +9,7 @@ pytestmark = BOTH_MODES
 
 
 async def test_a_refund_with_approval_pays_once_and_writes_three_mails(world: World) -> None:
-    """P1, P3: one refund of $420.00, one mail of each purpose, to the right people."""
+    """P1, P3: one refund of $420.00, noted once, one mail of each purpose, to the right people."""
     run = await world.start()
     answer = await run.approve()
     ended = await run.result()
@@ -20,6 +20,10 @@ async def test_a_refund_with_approval_pays_once_and_writes_three_mails(world: Wo
     assert await world.mails() == {"under_review": 1, "approval_request.r1": 1, "refunded": 1}
     assert (await world.mail("refunded"))["to"] == ["ada.park@customers.example"]
     assert MARIA in (await world.mail("approval_request.r1"))["to"]
+    review = (await world.mail("under_review"))["text"]
+    assert "under review: Maria Silva or Tom Becker will decide on it." in review
+    [noted] = (await world.books())["orders"]["8890"]
+    assert (noted["amount"]["amount_minor"], noted["times"]) == (42000, 1)
 
 
 async def test_nothing_is_paid_before_a_person_has_decided(world: World) -> None:
@@ -43,13 +47,13 @@ async def test_a_small_refund_needs_nobody(world: World) -> None:
 
 
 async def test_a_refund_costs_what_it_should(world: World) -> None:
-    """A whole refund takes 16 billed Actions, at most 90 events and 40 KB of history."""
+    """A whole refund takes 17 billed Actions, at most 90 events and 40 KB of history."""
     run = await world.start()
     await run.approve()
     await run.result()
     cost = cost_of(await run.history())
 
-    assert cost.actions == 16, cost
+    assert cost.actions == 17, cost
     assert cost.events <= 90, cost
     assert cost.size <= 40_000, cost
 

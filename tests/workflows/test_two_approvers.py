@@ -1,9 +1,13 @@
 """Above $1,000.00: two different people, one of them a finance director (P2, issue 4)."""
 
+import json
 from typing import Any
+
+from temporalio.client import WorkflowHistory
 
 from domain.models import Outcome, Stage
 from domain.outcomes import Reason
+from domain.request import Resumed
 from domain.trail import Refusal
 from tests.signing import GRACE, MARIA, TOM
 from tests.world import World
@@ -115,11 +119,39 @@ async def test_where_no_pair_can_be_made_a_person_hears_at_once(world: World) ->
     ended = await (await world.start(DESK)).result()
     assert (ended.outcome, ended.reason) == (Outcome.NEEDS_HUMAN, Reason.NOBODY_MAY_APPROVE)
     mails = await world.mails()
-    assert (mails["alert.nobody_may_approve"], mails["delayed"], mails["approval_request.r1"]) == (
-        1,
-        1,
-        0,
-    )
+    # Nobody will decide, so no customer is told that somebody will.
+    assert mails == {"alert.nobody_may_approve": 1, "delayed": 1}
+
+
+async def test_the_customer_reads_who_is_left_to_decide_where_one_has_decided_early(
+    world: World,
+) -> None:
+    """A request that is started again with a manager's approval: only the director is named."""
+    run = await world.start(DESK)
+    approval = world.signer.decision(await run.waiting(), by=MARIA)
+    await run.send(approval)
+    proposal, before = (await run.status()).proposal, await run.history()
+    await run.handle.terminate("to be started again")
+    resumes = Resumed(retry=0, proposal=proposal, decisions=(approval.token,))
+    again = await world.start_with(run.request.model_copy(update={"resumes": resumes}))
+    await again.until(lambda s: "under_review" in [entry.detail for entry in s.trail])
+
+    assert _deciders(before) == ["Maria Silva", "Grace Lin"]
+    assert _deciders(await again.history()) == ["Grace Lin"]
+    # The customer has the letter that was written first, and no second one.
+    assert "Maria Silva and Grace Lin will decide" in (await world.mail("under_review"))["text"]
+
+
+def _deciders(history: WorkflowHistory) -> Any:
+    """Whom a run has named in the one "under review" mail that it handed to a worker."""
+    scheduled = [event.activity_task_scheduled_event_attributes for event in history.events]
+    mails = [
+        json.loads(task.input.payloads[0].data)
+        for task in scheduled
+        if task.activity_type.name == "send_mail"
+    ]
+    [review] = [mail for mail in mails if mail["purpose"] == "under_review"]
+    return review["facts"]["deciders"]
 
 
 async def test_earlier_refunds_lift_a_small_amount_into_the_tier_of_two(world: World) -> None:
