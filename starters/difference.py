@@ -8,11 +8,13 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from temporalio.api.common.v1 import Payload
 from temporalio.api.enums.v1 import EventType
 from temporalio.api.history.v1 import HistoryEvent
 from temporalio.bridge.proto.workflow_commands import WorkflowCommand
+from temporalio.client import WorkflowHistory
 
 from starters.witness import Testimony
 
@@ -70,13 +72,43 @@ def find_difference(
         testimony: What the code did.
         message: The SDK's own, which names the event where the comparison finds none.
     """
+    asked, recorded = _left_over(events, testimony)
+    return _tell(asked, recorded, _named(events, message))
+
+
+def find_unseen(events: Sequence[HistoryEvent], testimony: Testimony) -> Difference | None:
+    """What the SDK does not see at the end of a history: a step that was added behind all others.
+
+    It compares what a task asked for with the events behind it, as far as there are events. None
+    where all fits, and where the history ends within a task: its commands became no events yet.
+    """
+    started_id, _ = testimony.last_task
+    if _end_of_task(events, started_id) is None:
+        return None
+    asked, recorded = _left_over(events, testimony)
+    return _tell(asked, recorded, None) if asked or recorded else None
+
+
+def _left_over(
+    events: Sequence[HistoryEvent], testimony: Testimony
+) -> tuple[list[WorkflowCommand], list[HistoryEvent]]:
+    """Of the last task, what the code asked for and what the history has, from where they part."""
     started_id, commands = testimony.last_task
     asked = _without_taken_back(commands)
     recorded = _recorded(events, started_id)
-    while asked and recorded and _fits(asked[0], recorded[0]):
-        asked, recorded = asked[1:], recorded[1:]
-    asked = [command for command in asked if not _may_be_missing(command)]
-    event = recorded[0] if recorded else _named(events, message)
+    while asked and recorded:
+        if _fits(asked[0], recorded[0]):
+            recorded = recorded[1:]
+        elif not _may_be_missing(asked[0]):
+            break
+        asked = asked[1:]
+    return [command for command in asked if not _may_be_missing(command)], recorded
+
+
+def _tell(
+    asked: Sequence[WorkflowCommand], recorded: Sequence[HistoryEvent], named: HistoryEvent | None
+) -> Difference:
+    event = recorded[0] if recorded else named
     command = asked[0] if asked else None
     return Difference(
         event_id=event.event_id if event is not None else 0,
@@ -137,19 +169,20 @@ def command_in_words(command: WorkflowCommand) -> str:
 
 def _recorded(events: Sequence[HistoryEvent], started_id: int) -> list[HistoryEvent]:
     """The events that the commands of one workflow task became."""
-    if not started_id:
-        return []
-    completed = next(
-        (
-            event.event_id
-            for event in events
-            if event.workflow_task_completed_event_attributes.started_event_id == started_id
-        ),
-        None,
-    )
+    completed = _end_of_task(events, started_id)
     if completed is None:
         return []
     return [event for event in events if _from_task(event) == completed and not _is_patches(event)]
+
+
+def _end_of_task(events: Sequence[HistoryEvent], started_id: int) -> int | None:
+    """The event that completed the workflow task which an event began."""
+    if not started_id:
+        return None
+    for event in events:
+        if event.workflow_task_completed_event_attributes.started_event_id == started_id:
+            return event.event_id
+    return None
 
 
 def _from_task(event: HistoryEvent) -> int | None:
@@ -210,15 +243,26 @@ def _named(events: Sequence[HistoryEvent], message: str) -> HistoryEvent | None:
     return next((event for event in events if event.event_id == number), None)
 
 
+def full_patches(history: WorkflowHistory) -> frozenset[str]:
+    """The patches by whose `patched` call the run has a marker; a deprecated one is no such."""
+    markers = [_marker(event) for event in history.events]
+    return frozenset(str(m["id"]) for m in markers if "id" in m and not m.get("deprecated"))
+
+
 def _patch_of(event: HistoryEvent) -> str:
+    return str(_marker(event).get("id", ""))
+
+
+def _marker(event: HistoryEvent) -> dict[str, Any]:
+    """What the SDK has written into the marker of a patch; empty for other events."""
     marker = event.marker_recorded_event_attributes
-    if marker.marker_name != _PATCH_MARKER:
-        return ""
-    payloads = marker.details["patch-data"].payloads if "patch-data" in marker.details else []
+    if marker.marker_name != _PATCH_MARKER or "patch-data" not in marker.details:
+        return {}
     try:
-        return str(json.loads(payloads[0].data)["id"])
-    except (IndexError, ValueError, KeyError, TypeError):
-        return ""
+        data = json.loads(marker.details["patch-data"].payloads[0].data)
+    except (IndexError, ValueError):
+        return {}
+    return data if isinstance(data, dict) else {}
 
 
 def _mend(event: HistoryEvent | None, command: WorkflowCommand | None) -> str:

@@ -8,26 +8,26 @@ import re
 import signal
 from asyncio import Future
 from collections import deque
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, field, replace
 
 from temporalio.api.failure.v1 import Failure
 from temporalio.api.history.v1 import History
 from temporalio.client import WorkflowHistory
-from temporalio.runtime import Runtime, TelemetryConfig
 from temporalio.worker import WorkflowReplayResult, WorkflowRunner
 from temporalio.workflow import NondeterminismError
 
-from starters.difference import Difference, find_difference
+from domain.trail import RunStatus
+from starters.difference import Difference, find_difference, find_unseen
 from starters.errors import CommandError, Exit
 from starters.mistake import Mistake, read_mistake
+from starters.runtime import quiet_runtime
 from starters.witness import Testimony, Witness
 from workers.sandbox import build_replayer
 
-# One more process takes two seconds to load the code; 15 replays take one.
-WORTH_A_PROCESS = 50
+# One more process takes two seconds to load the code; 20 replays take one.
+WORTH_A_PROCESS = 40
 # A replayer is built for each: long enough that this is little, short enough for a progress.
 CHUNK = 40
 _SDK_MESSAGE = re.compile(r'message: "((?:[^"\\]|\\.)*)"')
@@ -40,12 +40,23 @@ Packed = tuple[str, bytes]
 class Finding:
     """What came of one replay."""
 
-    stage: str = ""
-    """How far the run had come, as it says itself."""
+    status: RunStatus | None = None
+    """What the run says of itself at the end; None where its kind keeps no status."""
+    answer: bytes = b""
+    """The same, as the run's converter has encoded it."""
+    result: bytes | None = None
+    """What it ended with, encoded; None where it is open or failed."""
+    inputs: Mapping[str, bytes] = field(default_factory=dict)
+    """What the code hands to each Activity, encoded, by the Activity's id in the history."""
     difference: Difference | None = None
     """Where the code and the history part."""
     mistake: Mistake | None = None
     """What came out of the code itself, instead of an answer."""
+
+    @property
+    def stage(self) -> str:
+        """How far the run had come, as it says itself."""
+        return self.status.stage.value if self.status is not None else ""
 
     @property
     def ok(self) -> bool:
@@ -99,7 +110,7 @@ async def _load() -> None:
     """
     _hush()
     try:
-        async with build_replayer(runtime=_quiet_runtime()).workflow_replay_iterator(_nothing()):
+        async with build_replayer(runtime=quiet_runtime()).workflow_replay_iterator(_nothing()):
             pass
     except RuntimeError as error:
         cause = error.__cause__ or error
@@ -162,7 +173,7 @@ async def _replay(histories: Sequence[WorkflowHistory]) -> AsyncIterator[Finding
         witnesses.append(Witness(runner))
         return witnesses[-1]
 
-    replayer = build_replayer(watch, _quiet_runtime())
+    replayer = build_replayer(watch, quiet_runtime())
     witness = witnesses[-1]
 
     async def one_by_one() -> AsyncIterator[WorkflowHistory]:
@@ -176,17 +187,20 @@ async def _replay(histories: Sequence[WorkflowHistory]) -> AsyncIterator[Finding
 
 
 def _judge(result: WorkflowReplayResult, testimony: Testimony) -> Finding:
-    stage = testimony.status.stage.value if testimony.status is not None else ""
+    seen = Finding(testimony.status, testimony.answer, testimony.result, testimony.inputs)
     error = result.replay_failure
     if error is None:
-        if testimony.unanswered is not None:
-            return Finding(stage, mistake=read_mistake(testimony.unanswered))
-        return Finding(stage)
+        wrong = testimony.failure or testimony.unanswered
+        if wrong is not None:
+            return replace(seen, mistake=read_mistake(wrong))
+        return replace(seen, difference=find_unseen(result.history.events, testimony))
     if not isinstance(error, NondeterminismError):
-        return Finding(stage, mistake=read_mistake(testimony.failure or _told(str(error))))
+        failure = testimony.failure or _told(str(error))
+        return replace(seen, mistake=read_mistake(failure))
     if (ended := _ended_itself(testimony)) is not None:
-        return Finding(stage, mistake=read_mistake(ended))
-    return Finding(stage, find_difference(result.history.events, testimony, str(error)))
+        return replace(seen, mistake=read_mistake(ended))
+    found = find_difference(result.history.events, testimony, str(error))
+    return replace(seen, difference=found)
 
 
 def _ended_itself(testimony: Testimony) -> Failure | None:
@@ -205,12 +219,6 @@ def _told(message: str) -> Failure:
     if "deadlock" in failure.message:
         failure.application_failure_info.type = "Deadlock"
     return failure
-
-
-@cache
-def _quiet_runtime() -> Runtime:
-    """A runtime that logs nothing: what it would log is what the command prints."""
-    return Runtime(telemetry=TelemetryConfig(logging=None))
 
 
 def _hush() -> None:

@@ -6,6 +6,7 @@ It stands around the sandbox, on the outside: the code runs as it runs in a work
 import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from pydantic import ValidationError
@@ -40,6 +41,8 @@ class Testimony:
         """The run's own account at the end; None where it keeps none, or cannot give it."""
         self.unanswered: Failure | None = None
         """Why it cannot give it."""
+        self.answer = b""
+        """That account, as encoded."""
 
     def add(self, step: Step) -> None:
         """Note what came of one more call."""
@@ -58,6 +61,25 @@ class Testimony:
         started_id = self._steps[-1].started_id
         steps = [step for step in self._steps if step.started_id == started_id]
         return started_id, [command for step in steps for command in step.commands]
+
+    @property
+    def inputs(self) -> dict[str, bytes]:
+        """What the code handed to each Activity, as encoded, by the Activity's id."""
+        found = {}
+        for command in (command for step in self._steps for command in step.commands):
+            if command.HasField("schedule_activity"):
+                asked = command.schedule_activity
+                found[asked.activity_id] = b"".join(given.data for given in asked.arguments)
+        return found
+
+    @property
+    def result(self) -> bytes | None:
+        """What the run ended with, as encoded; None where it did not end, or failed."""
+        _, commands = self.last_task
+        for command in commands:
+            if command.HasField("complete_workflow_execution"):
+                return command.complete_workflow_execution.result.data
+        return None
 
 
 class Witness(WorkflowRunner):
@@ -117,17 +139,31 @@ class _Watched(WorkflowInstance):
                 self._testimony.unanswered = answer.failed
             else:
                 payload = answer.succeeded.response
+                self._testimony.answer = payload.data
                 # An exception here would be met with another attempt to drop the run, for ever.
                 with contextlib.suppress(ValidationError):
                     self._testimony.status = RunStatus.model_validate_json(payload.data)
 
     def get_serialization_context(self, command_info: Any) -> Any:
-        return self._inner.get_serialization_context(command_info)
+        """None: our converter writes everything alike, whatever it belongs to.
+
+        The SDK asks for each payload, by a call into the sandbox: a quarter of a replay's time.
+        """
+        return None
 
     def get_external_store_context(self, command_info: Any) -> Any:
-        return self._inner.get_external_store_context(command_info)
+        """The first answer: nothing is stored outside, so it does not matter."""
+        return self._store
 
     def get_info(self) -> Any:
+        return self._info
+
+    @cached_property
+    def _store(self) -> Any:
+        return self._inner.get_external_store_context(None)
+
+    @cached_property
+    def _info(self) -> Any:
         return self._inner.get_info()
 
     def get_thread_id(self) -> int | None:

@@ -17,13 +17,17 @@ import pytest
 
 # Files whose few tests take longer than their number tells, the longest first.
 LONG = (
+    "tests/replay/test_handover.py",
     "tests/workflows/test_rules.py",
     "tests/test_readme.py",
     "tests/workflows/test_hostile_signals.py",
     "tests/e2e/test_command.py",
     "tests/e2e/test_drill.py",
+    "tests/replay/test_life.py",
     "tests/faults/test_killed.py",
 )
+# The property under which a test records, by `record_property`, a line about what it measured.
+MEASURED = "measured"
 # About what a test takes, in seconds: with a world around it, with a company, or with neither.
 _WEIGHTS = {"server": 1.0, "company": 0.2}
 _ALONE = 0.02
@@ -45,6 +49,25 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     tests = [(_file(item), getattr(item, "fixturenames", ())) for item in items]
     place = {file: number for number, file in enumerate(longest_first(tests))}
     items.sort(key=lambda item: place[_file(item)])
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the switch by which `tests/replay` writes histories."""
+    parser.addoption(
+        "--capture-release",
+        type=int,
+        metavar="N",
+        help="drive the real run and save its histories as those of release N, which has none yet",
+    )
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print what tests have measured: nothing is asserted about it."""
+    reports = [report for found in terminalreporter.stats.values() for report in found]
+    for report in reports:
+        for name, value in getattr(report, "user_properties", ()):
+            if name == MEASURED and report.when == "call":
+                terminalreporter.write_line(str(value))
 
 
 @pytest.hookimpl(optionalhook=True, wrapper=True)

@@ -44,7 +44,7 @@ BOTH_MODES = pytest.mark.parametrize(
 )
 # How long a test waits for what must happen soon, in seconds of the real clock. A run that goes on
 # gets this for each step, as a busy machine needs, and for all of them no more than the other.
-PATIENCE = 30.0
+PATIENCE = 60.0
 PATIENCE_WITH_A_RUN = 120.0
 _STARTS = 6
 _COMPLETED = EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED
@@ -294,12 +294,17 @@ class World:
         mail: dict[str, Any] = found[0]
         return mail
 
-    async def until(self, happened: Callable[[], Awaitable[bool]]) -> None:
-        """Ask again and again, with a bound, until something has happened outside."""
+    async def until(self, happened: Callable[[], Awaitable[bool]], pause: float = 0.02) -> None:
+        """Ask again and again, with a bound, until something has happened outside.
+
+        Args:
+            happened: Whether it has.
+            pause: Seconds between two looks, more where many tests' worth of runs are looked at.
+        """
         async with asyncio.timeout(PATIENCE):
             while not await happened():  # noqa: ASYNC110
                 # Not a hope that this is long enough: it leaves the machine to those that act.
-                await asyncio.sleep(0.02)  # noqa: TID251 - between two looks, not a hope
+                await asyncio.sleep(pause)  # noqa: TID251 - between two looks, not a hope
 
 
 def event_types(history: WorkflowHistory) -> Counter[str]:
@@ -315,7 +320,7 @@ async def check_history(run: Run) -> None:
     Without the cache every task of the run was a replay already.
     """
     history = await run.history()
-    failed = [e for e in history.events if e.event_type == _FAILED and not _from_outside(e)]
+    failed = failed_tasks(history)
     assert not failed, f"a workflow task of {run.handle.id} failed: {failed}"
     if not run.world.cached:
         return
@@ -323,11 +328,20 @@ async def check_history(run: Run) -> None:
     assert replayed.replay_failure is None, f"{run.handle.id}: {replayed.replay_failure}"
 
 
+def failed_tasks(history: WorkflowHistory) -> list[HistoryEvent]:
+    """The workflow tasks that failed by what the code did."""
+    return [e for e in history.events if e.event_type == _FAILED and not _from_outside(e)]
+
+
 def _from_outside(event: HistoryEvent) -> bool:
-    """Whether somebody reset or terminated the run in the middle of the task."""
+    """Whether somebody reset or terminated the run, or something came, in the middle of the task.
+
+    What came while the task ended the run is given to it in another task.
+    """
     return event.workflow_task_failed_event_attributes.cause in (
         WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_RESET_WORKFLOW,
         WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_FORCE_CLOSE_COMMAND,
+        WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_COMMAND,
     )
 
 
