@@ -31,7 +31,7 @@ help: ## print this list
 demo: $(RUNTIME) ## play the story of order 8890, with its kills, and check the books
 	$(BIN)/refund demo
 
-drill: $(RUNTIME) ## break everything on real processes, and check the books (8 minutes)
+drill: $(RUNTIME) ## break everything on real processes, and check the books (6 minutes)
 	$(BIN)/refund drill $(DRILL)
 
 up: $(RUNTIME) ## run Temporal, the company and a worker until Ctrl-C; data stays in .northwind/
@@ -40,11 +40,13 @@ up: $(RUNTIME) ## run Temporal, the company and a worker until Ctrl-C; data stay
 test: check ## set everything up, check the code and run all tests
 	$(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 
-check: $(DEV) ## format, lint, types (strict) and import contracts; changes nothing
+check: $(DEV) ## format, lint, types (strict), import contracts, patches and sets; changes nothing
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m tests.patch_lint
+	$(BIN)/python -m tests.set_lint
 
 mutants: $(DEV) ## break every safeguard in a copy, and see that a test misses it
 	$(BIN)/python -m tests.mutants

@@ -1,5 +1,6 @@
 """What several commands, or long ones, take: arguments and options with their help."""
 
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -33,6 +34,25 @@ Temporal = Annotated[
     typer.Option("--temporal", metavar="PATH", help="The `temporal` program to run."),
 ]
 
+Deployment = Annotated[
+    str | None,
+    typer.Option(
+        "--deployment",
+        metavar="NAME",
+        envvar="NORTHWIND_DEPLOYMENT",
+        help="The Worker Deployment whose tasks to take; goes with --build-id.",
+    ),
+]
+BuildId = Annotated[
+    str | None,
+    typer.Option(
+        "--build-id",
+        metavar="ID",
+        envvar="NORTHWIND_BUILD_ID",
+        help="Which version of the deployment this code is; goes with --deployment.",
+    ),
+]
+
 OneRun = Annotated[str | None, typer.Argument(metavar="RUN", help="An order id or a workflow id.")]
 Output = Annotated[
     Path | None,
@@ -60,4 +80,16 @@ Histories = Annotated[
 ]
 AllOpen = Annotated[
     bool, typer.Option("--open", help="All runs that are open on the server right now.")
+]
+Patches = Annotated[
+    bool,
+    typer.Option("--patches", help="Say instead which patches of the code open runs still need."),
+]
+Since = Annotated[
+    datetime | None,
+    typer.Option(
+        "--since",
+        help="With --patches: from when on only workers of this code were at work.",
+        formats=["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%S%z"],
+    ),
 ]

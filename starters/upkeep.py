@@ -11,15 +11,20 @@ from typing import Annotated
 import typer
 
 from starters.app import app, do, settings
+from starters.errors import CommandError, Exit
 from starters.options import (
     AllOpen,
     AllRuns,
+    BuildId,
+    Deployment,
     Histories,
     Json,
     OneRun,
     Output,
+    Patches,
     Query,
     RunId,
+    Since,
     Temporal,
 )
 
@@ -52,14 +57,14 @@ def demo(
 
 
 @app.command(epilog="Example: TEMPORAL_ADDRESS=temporal.example:7233 refund worker")
-def worker() -> None:
+def worker(deployment: Deployment = None, build_id: BuildId = None) -> None:
     """Run a worker against any Temporal, until SIGTERM or Ctrl-C."""
     from starters.worker import become_worker
 
-    become_worker(settings())
+    become_worker(settings(deployment=deployment, build_id=build_id))
 
 
-@app.command(epilog="Example: refund doctor --fix")
+@app.command(epilog="Example: refund doctor --fix; refund doctor --patches --since 2026-08-01")
 def doctor(
     fix: Annotated[
         bool,
@@ -70,9 +75,20 @@ def doctor(
     keys: Annotated[
         bool, typer.Option(help="Look at the keys too; not needed where nobody signs.")
     ] = True,
+    patches: Patches = False,
+    since: Since = None,
     as_json: Json = False,
 ) -> None:
     """Say what is wrong with the set-up, and how to mend it; or mend what is safe to mend."""
+    if since is not None and not patches:
+        raise CommandError("--since goes with --patches", Exit.USAGE)
+    if fix and patches:
+        raise CommandError("--patches changes nothing, so there is no --fix", Exit.USAGE)
+    if patches:
+        from starters.patches import patches as run_patches
+
+        do(run_patches(settings(), since.astimezone() if since else None, as_json=as_json))
+        return
     from starters.doctor import doctor as run_doctor
 
     do(run_doctor(fix=fix, keys=keys, as_json=as_json))
@@ -108,7 +124,7 @@ def replay(
     do(run_replay(sources or [], all_open=all_open, as_json=as_json))
 
 
-@app.command(epilog="Example: refund drill --seed 7 --runs 300")
+@app.command(epilog="Example: refund drill --seed 7 --runs 300, or --from ../release-1")
 def drill(
     runs: Annotated[
         int, typer.Option("--runs", metavar="N", min=0, help="Runs by chance, after the matrix.")
@@ -122,6 +138,14 @@ def drill(
     ] = None,
     plan: Annotated[
         Path | None, typer.Option("--plan", metavar="FILE", help="Only the plan in this file.")
+    ] = None,
+    older: Annotated[
+        Path | None,
+        typer.Option(
+            "--from",
+            metavar="FOLDER",
+            help="Only runs that begin under the release in this folder; ours replaces it.",
+        ),
     ] = None,
     matrix: Annotated[
         bool, typer.Option("--matrix/--no-matrix", help="Kill each process around each effect.")
@@ -153,6 +177,7 @@ def drill(
                 seed=seed,
                 run=run,
                 plan=plan,
+                older=older,
                 hosts=hosts,
                 shrink=shrink,
                 as_json=as_json,
