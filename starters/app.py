@@ -43,12 +43,15 @@ def do(work: Coroutine[Any, Any, None]) -> None:
     asyncio.run(work)
 
 
-def settings() -> "Settings":
+def settings(**given: str | None) -> "Settings":
     """The settings of the environment. They are loaded when a command runs.
+
+    Args:
+        given: Options of the command that are settings too, by field; None where they are not set.
 
     Raises:
         SettingsError: one of them is wrong.
     """
     from workers.settings import load_settings
 
-    return load_settings()
+    return load_settings(**{name: value for name, value in given.items() if value is not None})

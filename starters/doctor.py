@@ -11,17 +11,16 @@ from typing import Any
 
 from temporalio.api.enums.v1 import IndexedValueType, TaskQueueType
 from temporalio.api.operatorservice.v1 import ListSearchAttributesRequest
-from temporalio.api.taskqueue.v1 import PollerInfo, TaskQueue
+from temporalio.api.taskqueue.v1 import TaskQueue
 from temporalio.api.workflowservice.v1 import (
     DescribeNamespaceRequest,
-    DescribeTaskQueueRequest,
     PollWorkflowTaskQueueRequest,
 )
 from temporalio.client import Client
 from temporalio.service import RPCError
 
 from domain import names
-from starters import schedule, screen
+from starters import pollers, schedule, screen
 from starters.connect import RPC_TIMEOUT, Target, connect, find_target
 from starters.errors import CommandError, Exit, in_one_line, is_namespace_missing
 from starters.mending import MENDS, RETENTION_DAYS
@@ -30,8 +29,6 @@ from workers.settings import Settings, SettingsError, load_settings
 
 # A statement is refused where the signer's clock is off by more (`skew_minutes` of the policy).
 _CLOCK_SECONDS = 30.0
-# A poll comes at least once a minute; the server lists pollers for five.
-_POLLED_WITHIN = timedelta(minutes=2)
 # The shortest poll that the server takes; it answers one second before its end.
 _SCRATCH_POLL = timedelta(seconds=2.1)
 
@@ -183,23 +180,9 @@ async def _sweep(client: Client, environment: str) -> Finding:
 
 
 async def _queue(client: Client) -> Finding:
-    now = datetime.now(UTC)
-    lacking = []
-    for kind, what in (
-        (TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW, "workflow tasks"),
-        (TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY, "activity tasks"),
-    ):
-        pollers = await _pollers(client, names.TASK_QUEUE, kind)
-        if not any(now - _seen(poller) < _POLLED_WITHIN for poller in pollers):
-            lacking.append(what)
-    return Finding(
-        "worker",
-        not lacking,
-        f"nobody polls {names.TASK_QUEUE} for {' or '.join(lacking)}"
-        if lacking
-        else f"polls {names.TASK_QUEUE}",
-        "Start one: refund worker",
-    )
+    """Whether those poll to whom the server gives tasks."""
+    polled = await pollers.look(client, names.TASK_QUEUE)
+    return Finding("worker", *pollers.tell(polled, names.TASK_QUEUE, _at(client)))
 
 
 async def _clock(client: Client) -> Finding:
@@ -212,10 +195,10 @@ async def _clock(client: Client) -> Finding:
         ),
         timeout=_SCRATCH_POLL,
     )
-    pollers = await _pollers(client, queue, TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW)
-    if not pollers:
+    polls = await pollers.pollers_of(client, queue, TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW)
+    if not polls:
         return Finding("clock", False, "the server did not tell its time", "Try again.")
-    return compare_clocks(before, _seen(pollers[0]), datetime.now(UTC))
+    return compare_clocks(before, pollers.seen(polls[0]), datetime.now(UTC))
 
 
 def compare_clocks(before: datetime, seen: datetime, after: datetime) -> Finding:
@@ -237,8 +220,9 @@ def compare_clocks(before: datetime, seen: datetime, after: datetime) -> Finding
 
 
 async def _ledger(client: Client, settings: Settings) -> Finding:
-    pollers = await _pollers(client, names.TASK_QUEUE, TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY)
-    hosts = sorted({poller.identity.rpartition("@")[2] for poller in pollers})
+    kind = TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY
+    polls = await pollers.pollers_of(client, names.TASK_QUEUE, kind)
+    hosts = sorted({poller.identity.rpartition("@")[2] for poller in polls})
     url = settings.ledger_url.get_secret_value()
     shared_file = url.startswith("sqlite") and len(hosts) > 1
     detail = "SQLite" if url.startswith("sqlite") else "a database server"
@@ -275,20 +259,6 @@ def _keys(settings: Settings) -> Finding:
         if stat.S_IMODE(file.stat().st_mode) & 0o077:
             return Finding("keys", False, f"others can read {file}", f"chmod 600 {file}")
     return Finding("keys", True, f"{len(people)} in {folder}")
-
-
-async def _pollers(client: Client, queue: str, kind: "TaskQueueType.ValueType") -> list[PollerInfo]:
-    answer = await client.workflow_service.describe_task_queue(
-        DescribeTaskQueueRequest(
-            namespace=client.namespace, task_queue=TaskQueue(name=queue), task_queue_type=kind
-        ),
-        timeout=RPC_TIMEOUT,
-    )
-    return list(answer.pollers)
-
-
-def _seen(poller: PollerInfo) -> datetime:
-    return poller.last_access_time.ToDatetime(UTC)
 
 
 def _print(findings: list[Finding]) -> None:

@@ -5,7 +5,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -21,6 +21,7 @@ from starters import mending, processes, schedule
 from starters.errors import CommandError, Exit
 from starters.folder import Folder, Links
 from starters.processes import LOOPBACK, START_SECONDS, Child
+from starters.runtime import quiet_runtime
 from workers.settings import LOCAL
 
 NAMESPACE = "default"
@@ -35,6 +36,8 @@ _PRAGMAS = ("journal_mode=WAL", "synchronous=FULL")
 
 # What belongs to another Temporal or to an account outside must not reach a local worker.
 _FOREIGN = ("TEMPORAL_", "STRIPE_API_KEY", "OPENAI_", "ANTHROPIC_")
+# A worker with a version gets no tasks until somebody has made that version the current one.
+_VERSION = ("NORTHWIND_DEPLOYMENT", "NORTHWIND_BUILD_ID")
 # With it, a worker would compile the workflows' modules anew for each task.
 _SLOW = ("PYTHONDONTWRITEBYTECODE",)
 
@@ -68,6 +71,7 @@ class Host:
 
 
 _HERE = Host()
+Start = Callable[[str, Folder, Sequence[str], Mapping[str, str], int], Awaitable[Child]]
 
 
 class Installation:
@@ -84,6 +88,7 @@ class Installation:
         say: Callable[[str], None],
         server_options: Sequence[str] = (),
         hosts: Mapping[str, Host] | None = None,
+        start: Start = processes.start,
     ) -> None:
         """Note what to start where; nothing runs yet.
 
@@ -96,7 +101,9 @@ class Installation:
             say: Takes one line for people about each step.
             server_options: More arguments for the Temporal server.
             hosts: Where processes run, by name; all others run here.
+            start: How to start a process: another way than `processes.start`.
         """
+        self._start_process = start
         self._folder, self._lock, self._temporal = folder, lock, temporal
         self._environment = environment
         self._say = say
@@ -245,14 +252,14 @@ class Installation:
     async def _start(self, name: str) -> Child:
         command = [*self._host(name).inside, *self._command(name)]
         environment = local_environment(self._environment, self._folder, self.links)
-        child = await processes.start(name, self._folder, command, environment, self._lock)
+        child = await self._start_process(name, self._folder, command, environment, self._lock)
         self._children.append(child)
         return child
 
 
 def local_environment(given: Mapping[str, str], folder: Folder, links: Links) -> dict[str, str]:
     """The environment of a local process: what was given, and where the local parts are."""
-    left_out = (*_FOREIGN, *_SLOW)
+    left_out = (*_FOREIGN, *_VERSION, *_SLOW)
     kept = {name: value for name, value in given.items() if not name.startswith(left_out)}
     own = {
         "NORTHWIND_DATA_DIR": str(folder.path),
@@ -294,7 +301,10 @@ async def _until_healthy(server: Child, address: str) -> Client:
         server.check_alive()
         try:
             client = await Client.connect(
-                address, namespace=NAMESPACE, data_converter=pydantic_data_converter
+                address,
+                namespace=NAMESPACE,
+                data_converter=pydantic_data_converter,
+                runtime=quiet_runtime(),
             )
             await client.workflow_service.describe_namespace(
                 DescribeNamespaceRequest(namespace=NAMESPACE), timeout=timedelta(seconds=2)

@@ -11,12 +11,15 @@ from workers.settings import Settings
 
 def become_worker(settings: Settings) -> NoReturn:
     """Replace this process by the worker, so that signals reach the worker itself."""
-    environment = worker_environment(find_target(settings))
+    environment = worker_environment(find_target(settings), settings)
     os.execve(sys.executable, processes.python_module("workers"), environment)  # noqa: S606
 
 
-def worker_environment(target: Target) -> dict[str, str]:
-    """Our environment, and where Temporal is; with `refund up`, where the company is too."""
+def worker_environment(target: Target, settings: Settings) -> dict[str, str]:
+    """Our environment, where Temporal is, and which version the worker shall be.
+
+    With `refund up`, where the company is too.
+    """
     local = {}
     if target.links is not None:
         local["NORTHWIND_COMPANY_URL"] = target.links.company
@@ -26,5 +29,7 @@ def worker_environment(target: Target) -> dict[str, str]:
         **os.environ,
         "TEMPORAL_ADDRESS": target.address,
         "TEMPORAL_NAMESPACE": target.namespace,
+        "NORTHWIND_DEPLOYMENT": settings.deployment,
+        "NORTHWIND_BUILD_ID": settings.build_id,
         "PYTHONPATH": processes.python_path(os.environ),
     }

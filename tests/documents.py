@@ -26,13 +26,24 @@ _VARIES = (
 
 def blocks(document: Path, language: str) -> list[str]:
     """The fenced blocks of a language."""
-    found = _BLOCK.findall(document.read_text())
-    return [text for named, text in found if named == language]
+    return _blocks_in(document.read_text(), language)
 
 
-def commands(document: Path) -> list[str]:
-    """The command lines of a document, one by one, without their remarks."""
-    lines = "".join(blocks(document, "sh")).splitlines()
+def _blocks_in(text: str, language: str) -> list[str]:
+    return [block for named, block in _BLOCK.findall(text) if named == language]
+
+
+def chapter(document: Path, heading: str) -> str:
+    """What stands below a heading of the second level."""
+    _, found, below = document.read_text().partition(f"\n## {heading}\n")
+    assert found, f"{document} has no heading {heading!r}"
+    return below.partition("\n## ")[0]
+
+
+def commands(document: Path, heading: str = "") -> list[str]:
+    """The command lines of a document, or of one chapter, one by one, without their remarks."""
+    text = chapter(document, heading) if heading else document.read_text()
+    lines = "".join(_blocks_in(text, "sh")).splitlines()
     return [plain for line in lines if (plain := re.sub(r"(^| +)# .*", "", line))]
 
 
@@ -73,8 +84,5 @@ def _same(line: str) -> str:
 
 def rows(document: Path, heading: str) -> Iterable[list[str]]:
     """The cells of the first table below a heading, without its head."""
-    _, found, below = document.read_text().partition(f"\n## {heading}\n")
-    assert found, f"{document} has no heading {heading!r}"
-    section = below.partition("\n## ")[0]
-    lines = [line for line in section.splitlines() if line.startswith("|")]
+    lines = [line for line in chapter(document, heading).splitlines() if line.startswith("|")]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]

@@ -24,6 +24,9 @@ SANDBOX_MODEL = "northwind-stand-in-rules"
 
 _SMTP_SCHEMES = ("smtp", "smtp+starttls", "smtps")
 _HTTP = re.compile(r"https?://[^\s/?#]+(/[^\s?#]*)?")
+# Temporal joins both with a dot, so a deployment's name has none, and keeps `__` for itself.
+_DEPLOYMENT = re.compile(r"(?!__)[A-Za-z0-9_-]{1,64}")
+_BUILD_ID = re.compile(r"(?!__)[A-Za-z0-9._-]{1,64}")
 
 
 class SettingsError(ValueError):
@@ -34,6 +37,18 @@ def _http_url(url: str) -> str:
     if _HTTP.fullmatch(url) is None:
         raise ValueError("must look like http://host:port or https://host/path")
     return url.rstrip("/")
+
+
+def _deployment(name: str) -> str:
+    if _DEPLOYMENT.fullmatch(name) is None:
+        raise ValueError("must be letters, digits, - and _ (64 at most), and not begin with __")
+    return name
+
+
+def _build_id(name: str) -> str:
+    if _BUILD_ID.fullmatch(name) is None:
+        raise ValueError("must be letters, digits, ., - and _ (64 at most), and not begin with __")
+    return name
 
 
 HttpUrl = Annotated[str, AfterValidator(_http_url)]
@@ -92,6 +107,11 @@ class Settings(BaseSettings):
     )
     """SQLAlchemy's URL: SQLite for workers on one machine, PostgreSQL where several share it."""
 
+    deployment: Literal[""] | Annotated[str, AfterValidator(_deployment)] = ""
+    """The Worker Deployment that a worker belongs to; empty for a worker without a version."""
+    build_id: Literal[""] | Annotated[str, AfterValidator(_build_id)] = ""
+    """Which version of that deployment the worker's code is."""
+
     drill_socket: Path | None = None
     """Where a fault drill listens that may hold this worker at each effect; local use only."""
 
@@ -101,6 +121,8 @@ class Settings(BaseSettings):
         self._check_payment_key()
         if self.drill_socket is not None and self.environment != LOCAL:
             raise ValueError(f"NORTHWIND_DRILL_SOCKET: for environment {LOCAL} only")
+        if bool(self.deployment) != bool(self.build_id):
+            raise ValueError("NORTHWIND_DEPLOYMENT and NORTHWIND_BUILD_ID: set both, or neither")
         return self
 
     def _check_payment_key(self) -> None:
@@ -177,14 +199,17 @@ class Settings(BaseSettings):
         raise SettingsError(f"{self.model_provider.upper()}_API_KEY is not set")
 
 
-def load_settings() -> Settings:
+def load_settings(**given: str) -> Settings:
     """Read the environment.
+
+    Args:
+        given: Settings, by field, that count instead of what the environment has.
 
     Raises:
         SettingsError: in one line, what is wrong with which setting. Values are not shown.
     """
     try:
-        return Settings()
+        return Settings.model_validate(given)
     except ValidationError as error:
         problems = {
             _in_words(dict(row))

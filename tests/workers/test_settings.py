@@ -16,6 +16,8 @@ def _no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
         "ANTHROPIC_API_KEY",
         "NORTHWIND_ENVIRONMENT",
         "NORTHWIND_DRILL_SOCKET",
+        "NORTHWIND_DEPLOYMENT",
+        "NORTHWIND_BUILD_ID",
     ):
         monkeypatch.delenv(name, raising=False)
 
@@ -151,6 +153,11 @@ WRONG = [
     ("NORTHWIND_SMTP_URL", "smtp://mail.example:99999"),
     ("NORTHWIND_SMTP_URL", "smtp://me:s3cret@mail.example"),
     ("NORTHWIND_SMTP_URL", "ftp://me:s3cret@mail.example"),
+    # What Temporal itself refuses, at the first poll only.
+    ("NORTHWIND_DEPLOYMENT", "refunds.2"),
+    ("NORTHWIND_DEPLOYMENT", "__refunds"),
+    ("NORTHWIND_BUILD_ID", "2:1"),
+    ("NORTHWIND_BUILD_ID", "__2"),
 ]
 
 
@@ -178,6 +185,18 @@ def test_a_drill_may_hold_workers_of_this_machine_alone(monkeypatch: pytest.Monk
         with pytest.raises(SettingsError) as raised:
             load_settings()
         assert str(raised.value) == "NORTHWIND_DRILL_SOCKET: for environment local only"
+
+
+def test_a_version_has_both_its_names_or_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker with half of one would poll without a version, and get what others shall have."""
+    assert (load_settings().deployment, load_settings().build_id) == ("", "")
+    monkeypatch.setenv("NORTHWIND_DEPLOYMENT", "refunds")
+    with pytest.raises(SettingsError, match="set both, or neither"):
+        load_settings()
+    given = load_settings(build_id="2.1-rc1")
+    assert (given.deployment, given.build_id) == ("refunds", "2.1-rc1")
+    monkeypatch.setenv("NORTHWIND_BUILD_ID", "2")
+    assert load_settings(deployment="others").deployment == "others"
 
 
 def test_a_password_goes_over_tls_or_stays_on_the_machine(
