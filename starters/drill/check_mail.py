@@ -16,11 +16,13 @@ from starters.drill.look import (
     Story,
     kind_of,
     mails_ordered,
+    ordered_under,
 )
 from starters.drill.place import company_place
 from starters.drill.plan import Fault, Process, Step
 from starters.drill.rules import DECIDERS, OPERATIONS, REQUESTER
 from starters.drill.timing import worker_place
+from workers.release import RELEASE
 
 # Who hears of an end beside the customer; with `mail.approval_request` in the mailbox, approvers.
 _ALSO_TOLD = {
@@ -35,6 +37,7 @@ _WHILE_WAITING = (*_TOGETHER, "mail.approver_lost", "mail.reminder", "mail.escal
 # Longer than a sender waits for a mail server's answer; the server delivers all the same.
 _SECONDS_OF_PATIENCE = 10
 _HOURS_OF_PATIENCE = 72
+_ENDING = ("kill", "stop", "deploy")
 
 
 def repeated(story: Story) -> Iterator[Finding]:
@@ -112,6 +115,9 @@ def untrue(story: Story) -> Iterator[Finding]:
             yield Finding("silent", "the customer was told of a refund that has not succeeded")
         elif not _names_amount(mail, made[0].amount_minor):
             yield Finding("wrong", f"mail.refunded does not name {made[0].amount_minor}")
+    for mail in story.mails("mail.under_review"):
+        if _must_name_deciders(story) and not any(person.name in mail.text for person in DECIDERS):
+            yield Finding("wrong", "mail.under_review does not say who will decide")
     outcome = status.outcome if status is not None else None
     for purpose in FINAL:
         if outcome is not None and story.mails(purpose) and purpose != _to_customer(outcome):
@@ -200,19 +206,22 @@ def _opens(step: Step, purpose: str) -> bool:
     effect, _, moment = worker_place(step.at).partition(":")
     if step.do == "cut":
         # Whoever is cut off may send late, and whoever did not hear the answer sends again.
-        return effect == purpose or (
-            effect.startswith("mail.") and _group(effect) == _group(purpose)
-        )
+        return effect == purpose or _are_beside(effect, purpose)
     in_the_company = company_place(step.at) is not None
     if effect == purpose and in_the_company:
         # The company has the mail and says nothing: whatever is done then, it comes again.
         return moment == Moment.DONE
-    if step.do not in ("kill", "stop") or not {Process.WORKER, Process.COMPANY} & set(step.who):
+    if step.do not in _ENDING or not {Process.WORKER, Process.COMPANY} & set(step.who):
         return False
     if effect == purpose:
         # The worker is held at this very mail: only here it is out and not written down.
         return moment == Moment.DONE and Process.WORKER in step.who
-    return effect.startswith("mail.") and _group(effect) == _group(purpose)
+    return _are_beside(effect, purpose)
+
+
+def _are_beside(effect: str, purpose: str) -> bool:
+    """Whether a mail may be on its way while another one is, or the order service is told."""
+    return effect.startswith(("mail.", "order.")) and _group(effect) == _group(purpose)
 
 
 def _group(purpose: str) -> str:
@@ -252,6 +261,13 @@ def _rows(status: RunStatus) -> tuple[Counter[str], Counter[str]]:
             written[word] += 1
             sent[word] += row.what in ("mail_sent", "mail_already_sent")
     return written, sent
+
+
+def _must_name_deciders(story: Story) -> bool:
+    """Whether all runs of the order had this code where they ordered it; release 1 named nobody."""
+    histories = story.evidence.histories
+    builds = {ordered_under(history, "mail.under_review") for history in histories} - {""}
+    return builds == {RELEASE}
 
 
 def _may_get(story: Story, mail: Mail) -> set[str]:

@@ -9,7 +9,6 @@ from starters.drill.evidence import Finding, Refund
 from starters.drill.expect import Offer
 from starters.drill.look import UNDONE, Story
 from starters.drill.rules import REQUESTER, are_enough, people_needed
-from starters.drill.timing import before_recheck
 
 _SAYS_NO_REFUND = (
     Outcome.DECLINED,
@@ -120,16 +119,13 @@ def _has_authority(story: Story, refund: Refund, offer: Offer) -> bool:
 
 def _approved_by(story: Story, refund: Refund) -> set[str]:
     """Who has approved exactly this proposal and had the right to when the money moved."""
-    voided: set[str] = set()
-    if any(step.do == "lose_right" and before_recheck(step.at) for step in story.plan.steps):
-        voided = set(story.evidence.voided)
     return {
         sent.by
         for sent in story.evidence.sent
         if (sent.kind, sent.verdict) == ("decision", "approve")
         and sent.proposal_id == refund.proposal_id
         and sent.by != REQUESTER
-        and sent.message_id not in voided
+        and sent.message_id not in story.evidence.voided
     }
 
 

@@ -9,7 +9,7 @@ from domain.trail import RunStatus
 from starters import runs
 from starters.connect import RPC_TIMEOUT
 from starters.drill.driver import Driver
-from starters.drill.evidence import Mail, Refund
+from starters.drill.evidence import Mail, Noted, Refund
 from starters.drill.outside import payment_of
 from starters.drill.site import Site
 
@@ -24,7 +24,7 @@ async def collect(site: Site, drivers: list[Driver]) -> None:
     books = await site.read("/books")
     messages = (await site.read("/mailbox.json"))["messages"]
     for driver in drivers:
-        driver.tell_of_others(site.ended, site.losses)
+        driver.tell_of_others()
         evidence = driver.evidence
         order_id = evidence.plan.order_id
         payment = books["payments"].get(payment_of(order_id))
@@ -39,6 +39,7 @@ async def collect(site: Site, drivers: list[Driver]) -> None:
             for refund in map(refund_of, other["refunds"])
             if refund.order_id == order_id
         ]
+        evidence.noted = [noted_of(row) for row in books["orders"].get(order_id, ())]
         mine = f"/{names.workflow_id(order_id)}/"
         evidence.mails = [mail_of(row) for row in messages if mine in (row["key"] or "")]
         evidence.histories = [await _history(site, order_id, run_id) for run_id in driver.run_ids]
@@ -68,6 +69,16 @@ def refund_of(row: dict[str, Any]) -> Refund:
         key=metadata.get(names.METADATA_KEY, ""),
         proposal_id=metadata.get(names.METADATA_PROPOSAL, ""),
         order_id=metadata.get(names.METADATA_ORDER, ""),
+    )
+
+
+def noted_of(row: dict[str, Any]) -> Noted:
+    """What the order service noted, as the company's books show it."""
+    return Noted(
+        key=row["key"],
+        refund_id=row["refund"],
+        amount_minor=row["amount"]["amount_minor"],
+        times=row["times"],
     )
 
 

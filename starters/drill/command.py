@@ -11,11 +11,11 @@ from itertools import chain
 from pathlib import Path
 
 from pydantic import ValidationError
-from temporalio.runtime import LoggingConfig, Runtime, TelemetryConfig, TelemetryFilter
 
 from starters import screen
 from starters.drill import hosts, matrix, report
 from starters.drill.apart import Cut, cases
+from starters.drill.deploy import Code, find_older, with_deploy
 from starters.drill.draw import LAST_NUMBER, draw
 from starters.drill.engine import Job, Progress, carry_all, tell
 from starters.drill.junit import write_junit
@@ -48,6 +48,8 @@ class Wanted:
     """One run of the seed alone."""
     plan: Path | None = None
     """A plan to run instead of everything else."""
+    older: Path | None = None
+    """The folder of the release that runs by chance begin under; None: the code that is here."""
     hosts: bool | None = None
     """Hosts apart; None: where this machine lets us."""
     shrink: bool = True
@@ -63,10 +65,6 @@ async def drill(wanted: Wanted) -> None:
         CommandError: a promise was broken, a part did not start, or the input is wrong.
     """
     work = Drill(wanted)
-    # The SDK's core warns of each server that it does not find: here that is what is wanted.
-    errors_only = TelemetryFilter(core_level="ERROR", other_level="ERROR")
-    telemetry = TelemetryConfig(logging=LoggingConfig(filter=errors_only))
-    Runtime.set_default(Runtime(telemetry=telemetry))
     with ending() as ended:
         try:
             if not await unless(ended, work.play()):
@@ -90,6 +88,7 @@ class Drill:
         """
         self._wanted = wanted
         self._temporal = find_temporal(wanted.temporal)
+        self._older = find_older(wanted.older) if wanted.older is not None else None
         self.seed = secrets.randbelow(_LARGEST_SEED) + 1 if wanted.seed is None else wanted.seed
         self._jobs = self._by_chance()
         cells = list(matrix.cells()) if wanted.matrix and not self._alone else []
@@ -103,8 +102,9 @@ class Drill:
 
     @property
     def _alone(self) -> bool:
-        """Whether one run is wanted and nothing else."""
-        return self._wanted.plan is not None or self._wanted.run is not None
+        """Whether nothing but runs by chance is wanted, or one plan."""
+        wanted = self._wanted
+        return any(one is not None for one in (wanted.plan, wanted.run, wanted.older))
 
     @property
     def results(self) -> list[Result]:
@@ -121,7 +121,8 @@ class Drill:
             network = await self._network(stack)
             await self._play_all(network)
         self._seconds = self._progress.seconds
-        if self._wanted.shrink:
+        # Each smaller plan would need a site of its own that begins with the older code.
+        if self._wanted.shrink and self._older is None:
             await self._shrink_some()
 
     async def _play_all(self, network: Network | None) -> None:
@@ -130,11 +131,15 @@ class Drill:
         telling = asyncio.create_task(tell(self._progress, self._say, _TELL_SECONDS))
         try:
             async with asyncio.TaskGroup() as group:
-                group.create_task(self._play_matrix())
-                group.create_task(self._play_random())
-            # On its own: what is held at one moment must all come to its place in time.
-            if network is not None:
-                await self._play_hosts(network)
+                matrix_runs = group.create_task(self._play_matrix())
+                if network is not None:
+                    # On its own: what is held at one moment must all come to its place in time.
+                    await matrix_runs
+                    await self._play_hosts(network)
+                # Not at once, since a starved worker's tasks look like deadlocks to the SDK. What
+                # is left of the matrix by then waits for Activities to time out.
+                await self._progress.until(2 * len(self._cells) // 3)
+                await self._play_random()
         except ExceptionGroup as several:
             raise several.exceptions[0] from None
         finally:
@@ -173,11 +178,15 @@ class Drill:
     def _by_chance(self) -> list[Job]:
         wanted = self._wanted
         if wanted.plan is not None:
-            return [Job(_read_plan(wanted.plan))]
+            return [Job(_read_plan(wanted.plan), older=self._older)]
         numbers: Sequence[int] = range(wanted.runs) if wanted.run is None else [wanted.run]
         if any(not 0 <= number <= LAST_NUMBER for number in numbers):
             raise CommandError(f"runs are numbered from 0 to {LAST_NUMBER}", Exit.USAGE)
-        return [Job(draw(self.seed, number), self.seed, number) for number in numbers]
+        return [Job(self._draw(number), self.seed, number, older=self._older) for number in numbers]
+
+    def _draw(self, number: int) -> Plan:
+        plan = draw(self.seed, number)
+        return plan if self._older is None else with_deploy(plan, self.seed, number)
 
     async def _play_matrix(self) -> None:
         found = await asyncio.gather(*(self._play_column(process) for process in Process))
@@ -227,7 +236,7 @@ class Drill:
         if not jobs:
             return []
         async with AsyncExitStack() as stack:
-            site = await self._site(stack)
+            site = await self._site(stack, code=Code(self._older, len(jobs)))
             return await carry_all(site, jobs, self._progress)
 
     async def _shrink_some(self) -> None:
@@ -259,11 +268,16 @@ class Drill:
 
         return fails
 
-    async def _site(self, stack: AsyncExitStack, where: Mapping[str, Host] | None = None) -> Site:
+    async def _site(
+        self,
+        stack: AsyncExitStack,
+        where: Mapping[str, Host] | None = None,
+        code: Code | None = None,
+    ) -> Site:
         folder = Folder(Path(tempfile.mkdtemp(prefix="refund-drill-")))
         self._folders.append(folder.path)
         lock = stack.enter_context(folder.hold())
-        return await stack.enter_async_context(Site(folder, lock, self._temporal, where))
+        return await stack.enter_async_context(Site(folder, lock, self._temporal, where, code))
 
     def _say(self, line: str) -> None:
         screen.hint(line)

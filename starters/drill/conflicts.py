@@ -20,9 +20,14 @@ from starters.drill.place import company_place
 from starters.drill.plan import AT_END, AT_START, AT_WAIT, Decision, Message, Plan, Process
 
 _REPLACING = ("reset", "terminate")
-_AFTER_APPROVAL = ("recheck", "refund.", "verification")
+_AFTER_APPROVAL = ("recheck", "refund.", "verification", "order.")
 # For which effect a call is made; calls that are not listed are made by every run.
-_CALLED_FOR = {"refunds.create": "refund.", "refunds.retrieve": "verification", "chat": "model"}
+_CALLED_FOR = {
+    "refunds.create": "refund.",
+    "refunds.retrieve": "verification",
+    "orders.note_refund": "order.",
+    "chat": "model",
+}
 _OF_THE_OUTSIDE = ("hand_refund", "dispute", "lose_right", "pass_time")
 
 

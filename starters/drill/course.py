@@ -6,6 +6,7 @@ company's policy; what an outcome must be is held against `expect`, not against 
 
 from domain.moments import Moment, place
 from domain.money import MoneyError, parse_amount
+from domain.names import ORDER_PURPOSE
 from starters.drill.place import Company
 from starters.drill.plan import AT_WAIT, Decision, Fault, Plan
 
@@ -41,6 +42,7 @@ _CALLS = {
     "mail.": "send",
     "refund.": "refunds.create",
     "verification": "refunds.retrieve",
+    "order.": "orders.note_refund",
 }
 _RECORDED_IN_THE_LEDGER = ("model", "mail")
 
@@ -139,7 +141,8 @@ def _paid(plan: Plan, round_number: int) -> tuple[str, ...]:
         end = "mail.delayed"
     else:
         end = _END_MAILS.get(plan.settles or plan.first_status, "mail.delayed")
-    return (f"refund.r{round_number}", "verification", end)
+    told = (ORDER_PURPOSE,) if end == "mail.refunded" else ()
+    return (f"refund.r{round_number}", "verification", *told, end)
 
 
 def creating(plan: Plan) -> list[Fault]:

@@ -223,6 +223,21 @@ def _mail(random: Random, plan: Plan) -> list[Piece]:
     return [Fault(operation="send", purpose=mail, **random.choice(_MAILING)) for mail in hit]
 
 
+_NOTING: tuple[dict[str, Any], ...] = (
+    {"what": "drop_before", "times": 2},
+    {"what": "drop_after"},
+    {"what": "delay", "seconds": 1},
+    {"what": "status", "status": 500, "times": 2},
+    {"what": "status", "status": 409, "body": {"error": "another_refund_under_this_key"}},
+    _later(1),
+)
+
+
+def _order_service(random: Random, _: Plan) -> list[Piece]:
+    """The order service, when it is told of a refund; its 409 is final."""
+    return [Fault(operation="orders.note_refund", **random.choice(_NOTING))]
+
+
 _ASKING: tuple[dict[str, Any], ...] = (
     {"what": "drop_before", "times": 2},
     {"what": "drop_after"},
@@ -306,4 +321,5 @@ _GROUPS: tuple[tuple[float, Group], ...] = (
     (0.08, _stop),
     (0.08, _join),
     (0.27, _messages),
+    (0.06, _order_service),
 )

@@ -6,7 +6,7 @@ happened is judged by others, from the outside books (`checks`).
 
 import asyncio
 import time
-from collections.abc import Awaitable, Iterable, Sequence
+from collections.abc import Awaitable, Iterable, Iterator
 from contextlib import aclosing
 from typing import Protocol
 
@@ -24,7 +24,7 @@ from starters.drill.outside import Outside
 from starters.drill.people import People
 from starters.drill.place import Company, company_place
 from starters.drill.plan import AT_END, AT_START, AT_WAIT, Decision, Plan, Process, Step
-from starters.drill.site import AtEnd, Ended, Site
+from starters.drill.site import AtEnd, Site
 from starters.errors import CommandError, Exit
 from starters.start import begin
 from starters.statements import Signer
@@ -85,6 +85,8 @@ class Driver:
         """How much time we have let go by, in hours."""
         self._settled = False
         self._missed = set(range(len(plan.steps)))
+        self._said_before: list[tuple[float, tuple[str, ...]]] = []
+        """What the manager had said when the plan took their right away, by the monotonic clock."""
         self._time = (0.0, 0.0)
         """From when to when it went, by the site's clock."""
 
@@ -119,16 +121,29 @@ class Driver:
         self.evidence.missed = tuple(sorted(self._missed))
         return self.evidence
 
-    def tell_of_others(self, ended: Sequence[Ended], losses: Sequence[float]) -> None:
-        """Note what other plans of the site did to this run while it was there."""
+    def tell_of_others(self) -> None:
+        """Note what other plans of the site did to this run, and what its own could do."""
         began, done = self._time
         others = [
             end
-            for end in ended
+            for end in self._site.ended
             if began <= end.at <= done and end.by != self._plan.order_id and end.cuts_off
         ]
         self.evidence.cut_off_beside = len(others)
-        self.evidence.right_lost_beside = any(began <= at <= done for at in losses)
+        losses = self._site.rights.losses
+        self.evidence.right_lost_beside = any(began <= loss.asked_at <= done for loss in losses)
+        self.evidence.voided = tuple(self._voided())
+
+    def _voided(self) -> Iterator[str]:
+        """What was said before a loss that the run's re-check must have seen.
+
+        A worker that is killed meanwhile reads again, perhaps when the right has been given back.
+        """
+        readings = self._site.gate.readings(self._plan.order_id, "recheck")
+        lost = [start for start, end in readings if self._site.rights.was_lost(start, end)]
+        for at, message_ids in self._said_before:
+            if any(at <= start for start in lost):
+                yield from message_ids
 
     def _did(self, what: str) -> None:
         self.evidence.did.append(what)
@@ -281,6 +296,8 @@ class Driver:
                 await self._kill(step.who, release, self._plan.order_id, pid)
             case "stop":
                 await self._site.stop_worker(release, self._plan.order_id, pid)
+            case "deploy":
+                taken = await self._site.deploy(release, self._plan.order_id)
             case "cut":
                 raise CommandError("only `--hosts` cuts a process off", Exit.USAGE)
             case "join":
@@ -293,7 +310,7 @@ class Driver:
                 await self._begin_anew(step.do)
             case _:
                 if step.do == "lose_right":
-                    self._people.void()
+                    self._said_before.append((started, self._people.said_by_manager()))
                 taken = await self._outside.do(step)
         who = ", ".join(step.who) or (step.message.value if step.message else "")
         seconds = time.monotonic() - started

@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from starters.drill.checks import check
 from starters.drill.collect import collect
@@ -17,6 +18,7 @@ from starters.drill.site import Site
 PARALLEL = 24
 # Between the starts of two of them, so that they do not all do the same at the same time.
 _STAGGER_SECONDS = 0.3
+_LOOK_SECONDS = 0.5
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,8 @@ class Job:
     seed: int | None = None
     """What the plan was drawn by, and under which number; None where it was not drawn."""
     number: int | None = None
+    older: Path | None = None
+    """With which release's code workers begin; None: with the code that is here."""
     kill: Kill | None = None
     """How to end processes, where several runs share the moment."""
 
@@ -47,6 +51,11 @@ class Progress:
             f"{self.seconds:4.0f} s  {self.done} of {self.total} runs, "
             f"{kills} processes killed, {self.findings} findings"
         )
+
+    async def until(self, done: int) -> None:
+        """Wait until so many runs are done."""
+        while self.done < done:  # noqa: ASYNC110 - half a second more or less is nothing here
+            await asyncio.sleep(_LOOK_SECONDS)
 
     @property
     def seconds(self) -> float:
@@ -86,7 +95,9 @@ def judge(driver: Driver, job: Job, seconds: float, progress: Progress) -> Resul
     """Hold the outside books against one run, whose evidence is gathered."""
     findings = tuple(check(driver.evidence))
     progress.findings += len(findings)
-    return Result(job.plan, as_data(driver.evidence), findings, seconds, job.seed, job.number)
+    return Result(
+        job.plan, as_data(driver.evidence), findings, seconds, job.seed, job.number, job.older
+    )
 
 
 async def _carry(drivers: list[Driver], progress: Progress, parallel: int) -> list[float]:

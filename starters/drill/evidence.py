@@ -37,6 +37,17 @@ class Refund:
 
 
 @dataclass(frozen=True)
+class Noted:
+    """A refund that the order service has noted with the order."""
+
+    key: str
+    refund_id: str
+    amount_minor: int
+    times: int
+    """How often it was told; only the first time changes anything."""
+
+
+@dataclass(frozen=True)
 class Mail:
     """A message in the company's mailbox."""
 
@@ -66,7 +77,8 @@ class Evidence:
     """Which of the plan's steps, counted from 0, had no effect: the run never came to their place.
     Of a refund by hand the provider's books tell."""
     voided: tuple[str, ...] = ()
-    """The ids of what somebody said who has lost their right since then, though for a while."""
+    """The ids of what somebody said who had lost their right when the run looked again before the
+    money."""
     cut_off_beside: int = 0
     """How often another plan has ended a worker or the company, which all of a site share."""
     right_lost_beside: bool = False
@@ -79,6 +91,8 @@ class Evidence:
     """All on the order's payment."""
     foreign_refunds: list[Refund] = field(default_factory=list)
     """Refunds elsewhere that claim to be of this order."""
+    noted: list[Noted] = field(default_factory=list)
+    """What the order service was told."""
     captured_minor: int = 0
     currency: str = ""
     mails: list[Mail] = field(default_factory=list)
@@ -104,8 +118,10 @@ def as_data(evidence: Evidence) -> dict[str, Any]:
         "outcome": status.outcome.value if status is not None and status.outcome else None,
         "reason": status.reason if status is not None else None,
         "refunds": [vars(refund) for refund in evidence.refunds],
+        "noted": [vars(noted) for noted in evidence.noted],
         "mails": [[mail.purpose, mail.deliveries] for mail in evidence.mails],
         "sent": [vars(sent) for sent in evidence.sent],
+        "voided": evidence.voided,
         "did": evidence.did,
         "trouble": evidence.driver_trouble,
     }

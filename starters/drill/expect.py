@@ -210,7 +210,7 @@ def _provider_troubles(plan: Plan) -> tuple[set[Outcome], bool]:
     ends: set[Outcome] = set()
     hopeless = False
     # A process that is killed, or a run that begins anew, asks once more.
-    once = not steps_of(plan, "kill", "stop", "reset", "terminate")
+    once = not steps_of(plan, "kill", "stop", "deploy", "reset", "terminate")
     for fault in plan.faults:
         if fault.operation != "refunds.create":
             continue
@@ -224,10 +224,13 @@ def _provider_troubles(plan: Plan) -> tuple[set[Outcome], bool]:
 
 
 def _ends_of_reading(plan: Plan) -> frozenset[Outcome]:
-    """Further ends where order, payment, staff or policy are not to be read, or read wrong."""
+    """Further ends where order, payment, staff or policy are not to be read, or read wrong.
+
+    What the order service is told in the end changes no outcome.
+    """
     ends: set[Outcome] = set()
     for fault in plan.faults:
-        if fault.operation in ("send", "chat", "refunds.create"):
+        if fault.operation in ("send", "chat", "refunds.create", "orders.note_refund"):
             continue
         odd = fault.status is not None and fault.status < 500 and fault.status not in _LATER
         if fault.status == 404 or odd or _is_endless(fault):

@@ -15,6 +15,7 @@ _STEPS = {
     "terminate": "terminated, started again",
     "dispute": "dispute",
     "join": "second worker joins",
+    "deploy": "new code deployed",
 }
 
 

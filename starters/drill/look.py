@@ -16,6 +16,7 @@ from domain.trail import RunStatus
 from starters.drill.evidence import Evidence, Mail, Refund
 from starters.drill.expect import Expected, expect
 from starters.drill.plan import AT_WAIT, Plan, Step
+from workers.release import RELEASE
 
 UNDONE = ("failed", "canceled")
 # Of these a customer gets at most one kind for a request.
@@ -37,6 +38,7 @@ _KINDS = {
     names.SIGNAL_WITHDRAW: StatementKind.WITHDRAWAL,
 }
 _TASK_FAILED = EventType.EVENT_TYPE_WORKFLOW_TASK_FAILED
+_TASK_COMPLETED = EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED
 # Ends of a task that are nobody's fault: somebody reset or ended the run in the middle of it, or a
 # message came at the very moment of its end and the run must look at it first.
 _NO_FAULT = (
@@ -171,14 +173,52 @@ def taken_over(history: WorkflowHistory) -> int:
     return len((request.get("resumes") or {}).get("decisions", ()))
 
 
+def build_at(history: WorkflowHistory, event_id: int) -> str:
+    """By which release's code the first workflow task after an event was done; empty: not told."""
+    for event in history.events:
+        if event.event_type == _TASK_COMPLETED and event.event_id > event_id:
+            return event.workflow_task_completed_event_attributes.worker_version.build_id
+    return ""
+
+
+def ordered_under(history: WorkflowHistory, purpose: str) -> str:
+    """By which release's code a run has handed a mail to a worker; empty: it has not."""
+    for event in history.events:
+        key = _mail_ordered(event)
+        if key and names.purpose_of(key) == purpose:
+            task = event.activity_task_scheduled_event_attributes
+            return build_at(history, task.workflow_task_completed_event_id - 1)
+    return ""
+
+
+def ended_before_the_deploy(history: WorkflowHistory) -> bool:
+    """Whether older code came to the end of a verified refund, and knew nothing more to do.
+
+    The order service is told by newer code alone: beside the mails, from that moment on.
+    """
+    scheduled, last = {}, 0
+    for event in history.events:
+        name = event.activity_task_scheduled_event_attributes.activity_type.name
+        if name == "tell_order_service":
+            return False
+        scheduled[event.event_id] = name
+        done = event.activity_task_completed_event_attributes.scheduled_event_id
+        if scheduled.get(done) == "read_refund":
+            last = event.event_id
+    return build_at(history, last) not in ("", RELEASE)
+
+
 def mails_ordered(history: WorkflowHistory) -> set[str]:
     """The keys of the mails that a run has handed to a worker."""
-    keys = set()
-    for event in history.events:
-        task = event.activity_task_scheduled_event_attributes
-        if task.activity_type.name == "send_mail" and task.input.payloads:
-            keys.add(str(json.loads(task.input.payloads[0].data)["key"]))
-    return keys
+    return set(filter(None, map(_mail_ordered, history.events)))
+
+
+def _mail_ordered(event: HistoryEvent) -> str:
+    """The key of the mail that an event hands to a worker; empty where it hands none."""
+    task = event.activity_task_scheduled_event_attributes
+    if task.activity_type.name != "send_mail" or not task.input.payloads:
+        return ""
+    return str(json.loads(task.input.payloads[0].data)["key"])
 
 
 def _message_id(event: HistoryEvent) -> str:

@@ -5,9 +5,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from domain.moments import Moment, place
+from domain.names import ORDER_PURPOSE
 from starters.drill.driver import Kill
 from starters.drill.place import Company
-from starters.drill.plan import AT_WAIT, Plan, Process, Step
+from starters.drill.plan import AT_END, AT_WAIT, Plan, Process, Step
 from starters.drill.site import AtEnd
 
 # Runs that are not at their place by then are left out of the kill that the others wait for.
@@ -40,7 +41,7 @@ def _with_history(name: str, operation: str, then: str) -> Effect:
     worker = {moment: place(name, moment) for moment in inside}
     return Effect(
         name,
-        {**worker, Moment.RECORDED: place(then, Moment.BEFORE)},
+        {**worker, Moment.RECORDED: then},
         {moment: Company(operation, "", moment).place for moment in inside} if operation else {},
     )
 
@@ -51,9 +52,11 @@ EFFECTS = (
     _with_ledger("mail.under_review", "send", "mail.under_review"),
     _with_ledger("mail.approval_request.r1", "send", "mail.approval_request.r1"),
     # Who asks the staff directory about whose decision cannot be seen there: the worker is held.
-    _with_history("decision", "", then="recheck"),
-    _with_history("refund.r1", "refunds.create", then="verification"),
-    _with_history("verification", "refunds.retrieve", then="mail.refunded"),
+    _with_history("decision", "", then=place("recheck", Moment.BEFORE)),
+    _with_history("refund.r1", "refunds.create", then=place("verification", Moment.BEFORE)),
+    _with_history("verification", "refunds.retrieve", then=place("mail.refunded", Moment.BEFORE)),
+    # Beside the confirmation: what comes next is the end.
+    _with_history(ORDER_PURPOSE, "orders.note_refund", then=AT_END),
     _with_ledger("mail.refunded", "send", "mail.refunded"),
 )
 
@@ -126,9 +129,11 @@ class Together:
                     await self._done.wait()
                     return
         self._striking = True
-        await self._kill(processes, self._release, by, pid)
-        # Not before: whoever is let go leaves its place.
-        self._done.set()
+        try:
+            await self._kill(processes, self._release, by, pid)
+        finally:
+            # Not before: whoever is let go leaves its place.
+            self._done.set()
 
     def _has_struck(self) -> bool:
         return self._striking

@@ -5,7 +5,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from domain.moments import Moment
-from starters.drill.messages import MANAGER
 from starters.drill.place import Company
 from starters.drill.plan import Fault, Plan, Step
 from starters.drill.rows import row
@@ -64,7 +63,7 @@ class Outside:
                 case "dispute":
                     await self._site.control(f"payments/{self._payment}", {"disputed": True})
                 case "lose_right":
-                    await self._site.lose_right(MANAGER)
+                    await self._site.rights.lose()
                 case _:
                     raise ValueError(f"nobody outside does {step.do}")
         except CommandError:

@@ -72,11 +72,9 @@ class People:
             case Decision.NOBODY:
                 return
 
-    def void(self) -> None:
-        """The manager loses the right: what they have said so far must not count any more."""
-        self._evidence.voided += tuple(
-            sent.message_id for sent in self._evidence.sent if sent.by == MANAGER
-        )
+    def said_by_manager(self) -> tuple[str, ...]:
+        """The ids of what the manager has said so far."""
+        return tuple(sent.message_id for sent in self._evidence.sent if sent.by == MANAGER)
 
     async def send_bad(self, run: runs.Found, message: Message, proposal: Proposal | None) -> None:
         """Send a message that must not count."""
@@ -125,6 +123,7 @@ class People:
             answer = await self._answer(run, message_id)
             if answer is None or answer.refusal not in _FOR_A_MOMENT:
                 return
+            await self._site.rights.until_back()
 
     async def _say(self, run: runs.Found, proposal: Proposal, person: str, verdict: Verdict) -> str:
         """Send a signed decision; its id, or nothing where the run has closed."""
@@ -148,9 +147,7 @@ class People:
     async def _signal(self, run: runs.Found, name: str, arguments: tuple[Any, ...]) -> bool:
         """Send a signal; whether the server took it: it takes none for a run that has closed."""
         try:
-            await self._site.patiently(
-                lambda: run.handle.signal(name, args=arguments, rpc_timeout=RPC_TIMEOUT)
-            )
+            await self._site.patiently(lambda: runs.signal(run.handle, name, *arguments))
         except RPCError as error:
             if error.status is RPCStatusCode.NOT_FOUND:
                 return False

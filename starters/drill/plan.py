@@ -72,6 +72,7 @@ class Step(Frozen):
         "stop",
         "cut",
         "join",
+        "deploy",
         "send",
         "hand_refund",
         "lose_right",
@@ -83,7 +84,8 @@ class Step(Frozen):
     ]
     who: tuple[Process, ...] = ()
     """kill, stop, cut: which processes. A stop is SIGTERM, and the process is started again. A cut
-    takes a process off the network and joins it again, which is for hosts apart alone."""
+    takes a process off the network and joins it again, which is for hosts apart alone. A deploy is
+    a stop of all workers, which come back with other code where they did not have it yet."""
     message: Message | None = None
     """send: which; the messages that count are the people's own."""
     minor: int = 0

@@ -27,6 +27,8 @@ class Result:
     seed: int | None = None
     """What the plan was drawn by, and under which number; None where it was not drawn."""
     number: int | None = None
+    older: Path | None = None
+    """The folder of the release that its worker began with, where that was not the code here."""
 
     @property
     def outcome(self) -> str:
@@ -35,9 +37,11 @@ class Result:
 
     def again(self, saved: Path | None = None) -> str:
         """The command that runs it again; a plan that was not drawn has to be saved for it."""
+        began = ["--from", str(self.older)] if self.older is not None else []
         if saved is not None or self.seed is None or self.number is None:
-            return join(["refund", "drill", "--plan", str(saved or "FILE")])
-        return join(["refund", "drill", "--seed", str(self.seed), "--run", str(self.number)])
+            return join(["refund", "drill", *began, "--plan", str(saved or "FILE")])
+        drawn = ["--seed", str(self.seed), "--run", str(self.number)]
+        return join(["refund", "drill", *began, *drawn])
 
 
 def summary(results: list[Result], seconds: float) -> dict[str, Any]:

@@ -30,6 +30,11 @@ class Decider:
     is_director: bool = False
     covers: dict[str, int] = field(default_factory=dict)
 
+    @property
+    def name(self) -> str:
+        """As in the staff directory."""
+        return self.address.partition("@")[0].replace(".", " ").title()
+
     def reaches(self, minor: int, currency: str) -> bool:
         """Whether one approval of theirs covers so much."""
         return minor <= self.covers.get(currency, -1)

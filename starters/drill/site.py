@@ -12,15 +12,18 @@ from typing import Any, Self, TypeVar
 import httpx
 from temporalio.client import Client
 from temporalio.contrib.pydantic import pydantic_data_converter
-from temporalio.service import RPCError, RPCStatusCode
 from temporalio.testing import TimeSkipper, TimeSkippingConfig
 
 from domain import names
+from starters.drill.deploy import Code
 from starters.drill.gate import Gate
+from starters.drill.patience import patiently
 from starters.drill.plan import Process
+from starters.drill.rights import Rights
 from starters.errors import CommandError, Exit
 from starters.folder import Folder
 from starters.installation import NAMESPACE, Host, Installation
+from starters.runtime import quiet_runtime
 from workers.settings import LOCAL
 
 Answer = TypeVar("Answer")
@@ -29,17 +32,6 @@ AtEnd = Callable[[], None]
 # A process that was ended is back within seconds; what asks meanwhile tries again for so long.
 PATIENCE_SECONDS = 60.0
 _PAUSE_SECONDS = 0.1
-_AWAY = frozenset(
-    {
-        RPCStatusCode.UNAVAILABLE,
-        RPCStatusCode.DEADLINE_EXCEEDED,
-        RPCStatusCode.CANCELLED,
-        RPCStatusCode.UNKNOWN,
-        RPCStatusCode.INTERNAL,
-        RPCStatusCode.RESOURCE_EXHAUSTED,
-        RPCStatusCode.ABORTED,
-    }
-)
 # Runs can be moved on in time, and the server looks at its timers often enough for that.
 _SERVER_OPTIONS = (
     *("--dynamic-config-value", "frontend.WorkflowTimeSkippingEnabled=true"),
@@ -84,6 +76,7 @@ class Site:
         lock: int,
         temporal: Path,
         hosts: Mapping[str, Host] | None = None,
+        code: Code | None = None,
     ) -> None:
         """Note where to be; nothing runs yet.
 
@@ -92,7 +85,9 @@ class Site:
             lock: The folder's lock.
             temporal: The `temporal` program.
             hosts: Where processes run, by name; all others run here.
+            code: What workers run, where a deploy changes it on the way.
         """
+        self._code = code or Code()
         self.folder = folder
         self.keys = folder.path / "keys"
         # A socket's path may have 107 characters, and a folder of temporary files may have more.
@@ -110,14 +105,13 @@ class Site:
             say=lambda _line: None,
             server_options=_SERVER_OPTIONS,
             hosts=hosts,
+            start=self._code.start,
         )
         self.kills = 0
         """How many processes were ended with SIGKILL so far."""
         self.ended: list[Ended] = []
         """Each end of processes."""
-        self.losses: list[float] = []
-        """When somebody lost a right, by the clock of `Ended`."""
-        self._returns: list[asyncio.Task[None]] = []
+        self.rights = Rights(self.control)
         self._drains: list[asyncio.Task[None]] = []
         self._wanted: list[_Wanted] = []
         self._killing: asyncio.Task[None] | None = None
@@ -132,6 +126,7 @@ class Site:
                 self.installation.links.temporal,
                 namespace=NAMESPACE,
                 data_converter=pydantic_data_converter,
+                runtime=quiet_runtime(),
             )
             self._skipper = TimeSkipper(client, config=TimeSkippingConfig(enabled=False))
             self._http = httpx.AsyncClient(base_url=self.installation.links.company, timeout=30)
@@ -142,13 +137,12 @@ class Site:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        for task in self._returns:
-            task.cancel()
+        await self.rights.close()
         await self._http.aclose()
         await self.gate.__aexit__()
         # Nothing in this folder is needed any more, and a drain would wait for held Activities.
         await self.installation.kill()
-        await asyncio.gather(*self._drains, *self._returns, return_exceptions=True)
+        await asyncio.gather(*self._drains, return_exceptions=True)
         self._short.cleanup()
 
     @property
@@ -185,14 +179,14 @@ class Site:
         while self._wanted:
             async with self._steady:
                 together, self._wanted = self._wanted, []
-                try:
-                    await self._kill_for(together)
-                except CommandError as error:
-                    for wanted in together:
-                        wanted.done.set_exception(error)
-                    return
+                killing = asyncio.create_task(self._kill_for(together))
+                await asyncio.wait({killing})
                 for wanted in together:
-                    wanted.done.set_result(None)
+                    # Whatever went wrong: nobody waits for ever, and the next have their turn.
+                    if (error := killing.exception()) is not None:
+                        wanted.done.set_exception(error)
+                    else:
+                        wanted.done.set_result(None)
 
     async def _kill_for(self, together: "list[_Wanted]") -> None:
         victims = {self._name(which, one.pid) for one in together for which in one.processes}
@@ -212,17 +206,37 @@ class Site:
             by: The order whose plan it is in.
             pid: The worker that is held for this.
         """
-        await asyncio.shield(asyncio.create_task(self._stop_worker(at_term, by, pid)))
 
-    async def _stop_worker(self, at_term: AtEnd, by: str, pid: int) -> None:
+        def stopped() -> list[str]:
+            return [self._name(Process.WORKER, pid)]
+
+        await asyncio.shield(asyncio.create_task(self._stop_workers(at_term, by, stopped)))
+
+    async def deploy(self, at_term: AtEnd, by: str) -> bool:
+        """Replace each worker by one with the code that is here, as `stop_worker` does.
+
+        Returns whether it was done: only the deploy that is due is.
+        """
+        if not self._code.is_due():
+            return False
+
+        def renewed() -> list[str]:
+            self._code.renew()
+            return [name for name in self.installation.pids if name.startswith(Process.WORKER)]
+
+        await asyncio.shield(asyncio.create_task(self._stop_workers(at_term, by, renewed)))
+        return True
+
+    async def _stop_workers(self, at_term: AtEnd, by: str, which: Callable[[], list[str]]) -> None:
         async with self._steady:
-            name = self._name(Process.WORKER, pid)
-            self._drains.append(asyncio.create_task(self.installation.stop_one(name)))
-            # The task takes its first step, which asks the worker.
+            names = which()
+            for name in names:
+                self._drains.append(asyncio.create_task(self.installation.stop_one(name)))
+            # The tasks take their first step, which asks the worker.
             await asyncio.sleep(0)
             at_term()
             self.ended.append(Ended(time.monotonic(), by, cuts_off=True))
-            await self._start_again([name])
+            await self._start_again(names)
 
     async def join_worker(self) -> None:
         """Have a second worker join; one is enough for all runs of this site."""
@@ -258,17 +272,6 @@ class Site:
             raise CommandError(f"the company refused {path}: {answer.text}", Exit.CHECK_FAILED)
         return answer.json()
 
-    async def lose_right(self, address: str, seconds: float = 3.0) -> None:
-        """A person may not decide for a while, in seconds; others lose it with them."""
-        self.losses.append(time.monotonic())
-        await self.control(f"staff/{address}", {"active": False})
-        self._returns = [task for task in self._returns if not task.done()]
-        self._returns.append(asyncio.create_task(self._give_back(address, seconds)))
-
-    async def _give_back(self, address: str, seconds: float) -> None:
-        await asyncio.sleep(seconds)
-        await self.control(f"staff/{address}", {"active": True})
-
     async def sweep(self) -> None:
         """Have the Schedule look for refunds that failed late, and wait until it has."""
         handle = self.client.get_schedule_handle(names.sweep_id(LOCAL))
@@ -292,11 +295,4 @@ class Site:
         Raises:
             RPCError: its answer, or that it did not come back in time.
         """
-        gives_up = time.monotonic() + PATIENCE_SECONDS
-        while True:
-            try:
-                return await ask()
-            except RPCError as error:
-                if error.status not in _AWAY or time.monotonic() > gives_up:
-                    raise
-                await asyncio.sleep(_PAUSE_SECONDS)
+        return await patiently(ask, PATIENCE_SECONDS)

@@ -4,6 +4,7 @@ from enum import Enum, auto
 
 from domain.moments import Moment
 from domain.moments import place as place_of
+from domain.names import ORDER_PURPOSE
 from starters.drill.place import company_place
 from starters.drill.plan import AT_END, AT_START, Plan, Step
 
@@ -37,7 +38,7 @@ def seen_at(place: str, *, restarts: bool) -> frozenset[Seen]:
     """
     place = worker_place(place)
     effect, _, moment = place.partition(":")
-    if effect.startswith(("verification", "mail.refund")):
+    if effect.startswith(("verification", "mail.refund", "order.")):
         return frozenset({Seen.NEVER})
     if place == AT_END or (effect.startswith("mail.") and not effect.startswith(_WHILE_OPEN)):
         # The run has ended; where it begins anew, it may end otherwise.
@@ -53,14 +54,6 @@ def seen_at(place: str, *, restarts: bool) -> frozenset[Seen]:
     return frozenset({Seen.BEFORE_MONEY})
 
 
-def before_recheck(place: str) -> bool:
-    """Whether the re-check before the money sees for certain what happened at this place."""
-    place = worker_place(place)
-    return place not in ("recheck:done", AT_END) and not place.startswith(
-        ("refund.", "verification", "mail.refund")
-    )
-
-
 def worker_place(place: str) -> str:
     """Where the worker stands while the company is held; a worker's own place stays as it is."""
     inside = company_place(place)
@@ -71,6 +64,7 @@ def worker_place(place: str) -> str:
         "chat": "model",
         "refunds.create": "refund.r1",
         "refunds.retrieve": "verification",
+        "orders.note_refund": ORDER_PURPOSE,
     }
     # Who else is read, is read for the first facts, or for the re-check.
     return place_of(effects.get(inside.operation, "facts"), inside.moment)

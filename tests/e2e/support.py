@@ -33,6 +33,16 @@ def environment(folder: Path, tree: Path = ROOT) -> dict[str, str]:
     }
 
 
+def programs(folder: Path) -> Path:
+    """A new folder with `refund` and `temporal`, to be put on the path."""
+    folder.mkdir()
+    refund = folder / "refund"
+    refund.write_text(f'#!/bin/sh\nexec "{sys.executable}" -c "{REFUND}" "$@"\n')
+    refund.chmod(0o755)
+    (folder / "temporal").symlink_to(temporal_program())
+    return folder
+
+
 async def begin(folder: Path, *arguments: str, tree: Path = ROOT) -> asyncio.subprocess.Process:
     """Start a command in a folder, as a terminal would; `tree` holds its code."""
     return await asyncio.create_subprocess_exec(

@@ -2,13 +2,15 @@
 
 import json
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 from starters.drill.draw import draw
-from starters.drill.plan import Plan
+from starters.drill.plan import AT_WAIT, Plan, Process, Step
 from starters.drill.report import compact
 from starters.drill.results import FINDINGS, Result
 from tests.e2e.support import refund
+from tests.replay.releases import release_1
 from tests.trees import ROOT, Change, copy_with
 from tests.world import temporal_program
 
@@ -63,3 +65,41 @@ async def test_a_drill_in_which_a_promise_is_broken(tmp_path: Path) -> None:
     left = err.partition("Data and logs are left in ")[2].splitlines()[0].split(", ")
     assert sorted(left) == sorted(map(str, temporary.iterdir()))
     assert err.splitlines()[-1] == "refund: 1 of 1 runs failed"
+
+
+async def drill_from_release_1(folder: Path, total_minor: int, at: str) -> dict[str, Any]:
+    """What became of one run that began under release 1, and met this code at a place."""
+    deploy = Step(at=at, do="deploy", who=(Process.WORKER,))
+    plan = Plan(name="a deploy", order_id="f1-000001", total_minor=total_minor, steps=(deploy,))
+    file = folder / "plan.json"
+    file.write_text(plan.model_dump_json())
+    older = release_1(folder / "release-1")
+    arguments = ("--from", str(older), "--plan", str(file), "--json")
+    code, out, err = await drill(folder / "temporary", *arguments)
+    assert code == 0, out + err
+    (result,) = json.loads(out)["results"]
+    assert result["again"] == f"refund drill --from {older} --plan FILE"
+    assert any(f"{at}: deploy worker" in did for did in result["did"])
+    found: dict[str, Any] = result
+    return found
+
+
+async def test_a_deploy_while_a_run_waits(tmp_path: Path) -> None:
+    """P6: it began under release 1, and this code tells the order service of its refund."""
+    found = await drill_from_release_1(tmp_path, 42_000, AT_WAIT)
+    assert (found["outcome"], len(found["noted"])) == ("refunded", 1)
+    assert ["mail.under_review", 1] in found["mails"]
+
+
+async def test_a_deploy_while_a_run_tells_its_end(tmp_path: Path) -> None:
+    """P6: it was past the place where the order service is told now, and is not led back."""
+    found = await drill_from_release_1(tmp_path, 3_500, "mail.refunded:before")
+    assert (found["outcome"], found["noted"]) == ("refunded", [])
+    assert found["mails"] == [["mail.refunded", 1]]
+
+
+async def test_a_folder_without_a_release_is_refused(tmp_path: Path) -> None:
+    """Exit code 2 and one line, before anything has begun."""
+    code, _, err = await drill(tmp_path / "temporary", "--from", str(tmp_path))
+    words = f"refund: {tmp_path} holds no release: there are no workers and workflows in it"
+    assert (code, err.splitlines()) == (2, [words])

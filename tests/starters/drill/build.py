@@ -23,7 +23,7 @@ from domain.outcomes import Reason
 from domain.request import Proposal
 from domain.statements import StatementKind
 from domain.trail import Entry, Refusal, RunStatus
-from starters.drill.evidence import Evidence, Mail, Refund, Sent
+from starters.drill.evidence import Evidence, Mail, Noted, Refund, Sent
 from starters.drill.plan import AT_WAIT, Decision, Plan, Step
 
 NOW = datetime(2026, 11, 29, 18, 0, tzinfo=UTC)
@@ -86,6 +86,13 @@ def refund(minor: int = TOTAL, **changes: Any) -> Refund:
         "order_id": ORDER,
     }
     return Refund(**(fields | changes))
+
+
+def noted(minor: int = TOTAL, **changes: Any) -> Noted:
+    """What the order service was told of it."""
+    key = f"{SCOPE}order.refunded"
+    fields: dict[str, Any] = {"key": key, "refund_id": "re_1", "amount_minor": minor, "times": 1}
+    return Noted(**(fields | changes))
 
 
 def by_hand(minor: int) -> Refund:
@@ -238,6 +245,7 @@ def evidence(
         histories=[history(status, messages)],
         status=status,
         refunds=list(refunds),
+        noted=[noted(ours.amount_minor)] if ours and outcome is Outcome.REFUNDED else [],
         captured_minor=planned.total_minor,
         currency="USD",
         mails=list(mails),

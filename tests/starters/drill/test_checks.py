@@ -19,6 +19,7 @@ from tests.starters.drill.build import (
     OPERATIONS,
     RIGHT,
     SAM,
+    SCOPE,
     TERMINATED,
     TOM,
     TOTAL,
@@ -26,6 +27,7 @@ from tests.starters.drill.build import (
     by_hand,
     history,
     mail,
+    noted,
     plan,
     refund,
     refunded,
@@ -120,6 +122,9 @@ DUPLICATE: dict[str, Change] = {
             else [m]
         ),
     ),
+    "the order service has 2 refunds": lambda: replace(
+        refunded(), noted=[noted(), noted(key=f"{SCOPE}order.refunded.2")]
+    ),
     "told two ends": lambda: refunded(
         mails=[*refunded().mails, mail("rejected")],
     ),
@@ -139,6 +144,7 @@ def test_what_happened_twice_is_found(words: str) -> None:
         {"steps": [step("stop", "mail.refunded:done", who=["worker"])]},
         {"steps": [step("kill", "company/send/mail.refunded:done", who=["company"])]},
         {"steps": [step("kill", "mail.notice.requester:before", who=["company"])]},
+        {"steps": [step("kill", "order.refunded:before", who=["worker"])]},
         {"faults": [send_fault("drop_after", "mail.refunded")]},
         {"faults": [send_fault("hang_after")]},
         {"faults": [send_fault("delay", seconds=20)]},
@@ -233,6 +239,7 @@ SILENT: dict[str, Change] = {
         refunded(), row("mail_sent", "reminder")
     ),
     "a refund that has not succeeded": lambda: refunded(refunds=[refund(status="pending")]),
+    "neither order service nor operations were told": lambda: replace(refunded(), noted=[]),
 }
 
 
@@ -251,6 +258,15 @@ def test_a_mail_refused_for_good_is_excused_where_operations_hear_of_it() -> Non
     refused = row("mail_refused", "refunded no such mailbox")
     told = with_row(base, refused, row("mail_sent", "alert"))
     assert check(replace(told, mails=[*told.mails, alert])) == []
+
+
+def test_an_order_service_that_is_not_told_is_excused_where_operations_hear_of_it() -> None:
+    """Its no, or a day without it, is operations' to know; a yes without effect is nobody's."""
+    alert = mail("alert.order_not_told", OPERATIONS)
+    told = with_row(replace(refunded(), noted=[]), row("mail_sent", "alert"))
+    assert check(replace(told, mails=[*told.mails, alert])) == []
+    pretends = Fault(operation="orders.note_refund", what="ok_without_effect")
+    assert check(replace(refunded(planned=plan(faults=[pretends])), noted=[])) == []
 
 
 def test_a_mail_that_the_server_threw_away_is_excused_once() -> None:
@@ -286,6 +302,13 @@ def large(*people: str) -> Evidence:
 
 
 WRONG: dict[str, Change] = {
+    "the order service was told of re_1, which has not": lambda: replace(
+        build.refund_failed(), noted=[noted()]
+    ),
+    "the order service has 41999 of re_1": lambda: replace(refunded(), noted=[noted(41_999)]),
+    "under 'local/refund-order-d-1/r-2/order.refunded'": lambda: replace(
+        refunded(), noted=[noted(key=f"{SCOPE.replace('r-1', 'r-2')}order.refunded")]
+    ),
     "41999 was refunded": lambda: refunded(refunds=[refund(41_999)]),
     "was refunded; the rules allow none": lambda: replace(refunded(), plan=plan(decision="nobody")),
     "is refunded": lambda: refunded(refunds=[refund(), by_hand(1)]),
@@ -358,13 +381,6 @@ WRONG: dict[str, Change] = {
 def test_what_is_not_as_the_rules_say_is_found(words: str) -> None:
     """Amount, payee, order, authority, outcome and addressees, each held against the books."""
     found("wrong", words, WRONG[words]())
-
-
-def test_a_right_that_was_lost_after_the_money_takes_nothing_back() -> None:
-    """Rights are read once more before the refund, and not after it."""
-    lost = step("lose_right", "mail.refunded:before")
-    given = replace(refunded(planned=plan(steps=[lost])), voided=("m-1",))
-    assert check(given) == []
 
 
 def test_a_step_without_effect_is_not_held_against_the_run() -> None:

@@ -317,7 +317,10 @@ def test_no_plan_has_a_conflict_of_the_table() -> None:
 
 
 COURSES = {
-    "approved": (_plan(), ("decision", "recheck", "refund.r1", "verification", "mail.refunded")),
+    "approved": (
+        _plan(),
+        ("decision", "recheck", "refund.r1", "verification", "order.refunded", "mail.refunded"),
+    ),
     "refunded by hand": (
         _plan(_at_wait("hand_refund", minor=42_000)),
         ("decision", "recheck", "mail.already_refunded"),
@@ -325,7 +328,7 @@ COURSES = {
     "in part by hand": (
         _plan(_at_wait("hand_refund", minor=2_000)),
         ("decision", "recheck", "mail.approval_request.r2", "refund.r2", "verification",
-         "mail.refunded"),
+         "order.refunded", "mail.refunded"),
     ),
     "withdrawn": (_plan(decision=Decision.WITHDRAW), ("withdrawal", "mail.withdrawn")),
     "in dispute": (_plan(_at_wait("dispute")), ("decision", "recheck", "mail.declined")),

@@ -135,6 +135,11 @@ def test_each_story_has_its_ends(
             {"refunded", "needs_human", "declined"},
         ),
         ({"operation": "send", "what": "status", "status": 550}, {"refunded"}),
+        ({"operation": "orders.note_refund", "what": "status", "status": 409}, {"refunded"}),
+        (
+            {"operation": "orders.note_refund", "what": "fail_before", "call": "every"},
+            {"refunded"},
+        ),
     ],
 )
 def test_a_fault_adds_only_the_ends_that_it_can_cause(
@@ -165,6 +170,8 @@ def test_a_model_in_doubt_asks_a_person_for_a_small_amount() -> None:
         ("verification:before", {Seen.NEVER}),
         ("mail.refunded:recorded", {Seen.NEVER}),
         ("mail.rejected:before", {Seen.NEVER}),
+        ("order.refunded:before", {Seen.NEVER}),
+        ("company/orders.note_refund:done", {Seen.NEVER}),
         ("company/refunds.create:before", {Seen.BEFORE_MONEY, Seen.NEVER}),
         ("company/refunds.create:done", {Seen.NEVER}),
         ("company/send/mail.under_review:done", {Seen.BEFORE_MONEY}),

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Self
@@ -143,3 +144,19 @@ async def test_who_speaks_nonsense_is_hung_up_on(gate: Gate) -> None:
         assert await reader.read() == b""
     writer.close()
     assert await (await Process(gate, 1).ask()).goes_on()
+
+
+async def test_a_reading_is_from_its_beginning_to_its_end(gate: Gate) -> None:
+    """By the process that began it: one that was killed in between has read nothing."""
+    hold = gate.hold("8890", "recheck:before")
+    first = await Process(gate, 1).ask("recheck:before")
+    await reached(hold.reached)
+    first.die()
+    hold.release()
+    before = time.monotonic()
+    for place in ("recheck:before", "recheck:done"):
+        assert await (await Process(gate, 2).ask(place)).goes_on()
+    assert await (await Process(gate, 2).ask("recheck:done", "8891")).goes_on()
+    [(start, end)] = gate.readings("8890", "recheck")
+    assert before <= start <= end <= time.monotonic()
+    assert gate.readings("8891", "recheck") == []

@@ -24,11 +24,12 @@ EFFECTS = (
     "refund.r1",
     "verification",
     "mail.refunded",
+    "order.refunded",
 )
 
 
 def test_each_process_is_killed_at_each_moment_of_each_effect_once() -> None:
-    """3 processes, 7 effects with 3 moments each, and the wait: 66 squares."""
+    """3 processes, 8 effects with 3 moments each, and the wait: 75 squares."""
     wanted = Counter(
         (process, moment, effect)
         for process in Process
@@ -39,7 +40,7 @@ def test_each_process_is_killed_at_each_moment_of_each_effect_once() -> None:
     )
     found = list(cells())
     assert Counter((cell.process, cell.moment, cell.effect) for cell in found) == wanted
-    assert len(found) == 66
+    assert len(found) == 75
     for cell in found:
         [step] = cell.plan.steps
         assert (step.do, step.who) == ("kill", (cell.process,))

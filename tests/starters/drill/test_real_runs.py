@@ -13,7 +13,7 @@ from domain import names
 from domain.models import Outcome
 from domain.request import Proposal
 from starters.drill.checks import check
-from starters.drill.collect import mail_of, refund_of
+from starters.drill.collect import mail_of, noted_of, refund_of
 from starters.drill.evidence import Evidence, Sent
 from starters.drill.plan import Decision, Plan, Step
 from tests.signing import GRACE, MARIA, SAM, TOM, statement_id
@@ -112,7 +112,8 @@ class Drill:
         async for one in client.list_workflows(f"WorkflowId = '{last.id}'"):
             handle = client.get_workflow_handle(one.id, run_id=one.run_id)
             histories.append((one.start_time, await handle.fetch_history()))
-        books = (await self.world.books())["payments"][f"pi_{plan.order_id}"]
+        all_books = await self.world.books()
+        books = all_books["payments"][f"pi_{plan.order_id}"]
         messages = (await self.world.http.get("/mailbox.json")).json()["messages"]
         scope = f"local/refund-order-{plan.order_id}/"
         return Evidence(
@@ -122,6 +123,7 @@ class Drill:
             histories=[history for _, history in sorted(histories, key=lambda pair: pair[0])],
             status=status,
             refunds=[refund_of(refund) for refund in books["refunds"]],
+            noted=[noted_of(row) for row in all_books["orders"].get(plan.order_id, [])],
             captured_minor=books["captured"]["amount_minor"],
             currency=books["captured"]["currency"],
             mails=[mail_of(m) for m in messages if (m["key"] or "").startswith(scope)],
