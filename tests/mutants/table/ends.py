@@ -104,6 +104,37 @@ ENDS = (
         ),
     ),
     Mutant(
+        name="an order service that was not told is told to operations",
+        promise="P4",
+        edits=(
+            Edit(
+                "workflows/orders.py",
+                '    postbox.send(state, notices.alert(state, "order_not_told", words))\n',
+                "    state.changed = words\n",
+            ),
+        ),
+        caught_by=tests(
+            "faults/test_order_service.py",
+            "test_an_order_service_that_is_down_for_a_day_is_operations_to_mend",
+            "test_a_definite_no_is_told_to_operations_at_once",
+        ),
+    ),
+    Mutant(
+        name="the customer's mail does not wait for the order service",
+        promise="P4",
+        edits=(
+            Edit(
+                "workflows/refund.py",
+                "tell_order_service(state, self._postbox, close))\n",
+                "tell_order_service(state, self._postbox, close))\n        await told\n",
+            ),
+        ),
+        caught_by=tests(
+            "faults/test_order_service.py",
+            "test_an_order_service_that_is_down_for_a_day_is_operations_to_mend",
+        ),
+    ),
+    Mutant(
         name="a person is told where nobody may approve",
         promise="P4",
         edits=(

@@ -9,13 +9,31 @@ INPUT = (
         edits=(
             Edit(
                 "workflows/refund.py",
-                "        self._postbox.send(state, notices.under_review(state))\n",
+                "        self._postbox.send(state, notices.approval_request(state))\n",
                 "        if not workflow.unsafe.is_replaying():\n"
-                "            self._postbox.send(state, notices.under_review(state))\n",
+                "            self._postbox.send(state, notices.approval_request(state))\n",
             ),
         ),
         caught_by=tests(
             "workflows/test_story.py", "test_nothing_is_paid_before_a_person_has_decided"
+        ),
+    ),
+    Mutant(
+        name="a change has an id of its own",
+        promise="P6",
+        edits=(
+            Edit(
+                "domain/names.py",
+                'PATCH_TELL_ORDER_SERVICE = "tell-order-service"',
+                'PATCH_TELL_ORDER_SERVICE = "who-decides"',
+            ),
+        ),
+        caught_by=(
+            tests(
+                "replay/test_life.py",
+                "test_a_run_that_waits_takes_the_old_path_before_the_wait_and_the_new_one_after_it",
+            )
+            + tests("test_patch_lint.py", "test_the_workflows_of_this_code_are_well")
         ),
     ),
     Mutant(

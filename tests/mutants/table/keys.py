@@ -42,6 +42,21 @@ KEYS = (
         ),
     ),
     Mutant(
+        name="the order service is told under a key of the request",
+        promise="P1",
+        edits=(
+            Edit(
+                "workflows/orders.py",
+                "key=state.key(ORDER_PURPOSE)",
+                "key=state.key(workflow.info().run_id)",
+            ),
+        ),
+        caught_by=tests(
+            "faults/test_order_service.py",
+            "test_a_run_that_is_started_again_says_it_under_the_same_key",
+        ),
+    ),
+    Mutant(
         name="look-up before each attempt",
         promise="P1",
         edits=(_NO_LOOK_UP,),

@@ -122,6 +122,20 @@ MAILS = (
         ),
     ),
     Mutant(
+        name="the order service is told of verified refunds alone",
+        promise="P3",
+        edits=(
+            Edit(
+                "workflows/orders.py",
+                "    if close.outcome is not Outcome.REFUNDED or state.refund is None:\n",
+                "    if state.refund is None or not Outcome.REFUNDED:\n",
+            ),
+        ),
+        caught_by=tests(
+            "faults/test_order_service.py", "test_only_a_verified_refund_is_told[failed]"
+        ),
+    ),
+    Mutant(
         name="a customer hears each thing once, over all retries",
         promise="P3",
         edits=(

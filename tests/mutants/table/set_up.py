@@ -103,7 +103,7 @@ SET_UP = (
     Mutant(
         name="a queue that nobody polls is found by the doctor",
         promise="P4",
-        edits=(Edit("starters/doctor.py", "        not lacking,\n", "        True,\n"),),
+        edits=(Edit("starters/pollers.py", "    if not lacks:\n", "    if polled:\n"),),
         caught_by=tests("starters/test_doctor.py", "test_a_queue_that_nobody_polls_is_found"),
     ),
     Mutant(
@@ -123,6 +123,30 @@ SET_UP = (
         promise="P2",
         edits=(Edit("starters/doctor.py", "st_mode) & 0o077:", "st_mode) & 0o000:"),),
         caught_by=tests("starters/test_doctor.py", "test_keys_are_looked_at[open-others can]"),
+    ),
+    Mutant(
+        name="what was approved in a run that was ended is waited for",
+        promise="P4",
+        edits=(Edit("starters/start.py", "runs.last_words(last)", "runs.ask(last.handle)"),),
+        caught_by=tests(
+            "starters/test_start_again.py",
+            "test_nothing_starts_until_a_worker_tells_what_was_approved",
+        ),
+    ),
+    Mutant(
+        name="many workers may open a new ledger",
+        promise="P3",
+        edits=(
+            Edit(
+                "activities/ledger.py",
+                "    connection.run_async(_switch_to_wal)\n",
+                '    cursor.execute("PRAGMA journal_mode = WAL")\n',
+            ),
+        ),
+        caught_by=tests(
+            "activities/test_ledger.py",
+            "test_a_new_file_that_another_worker_has_locked_is_waited_for",
+        ),
     ),
     Mutant(
         name="closed runs are kept, or the doctor says so",

@@ -4,6 +4,20 @@ from tests.mutants.mutant import Edit, Mutant, tests
 
 UNKNOWN = (
     Mutant(
+        name="an order service whose answer says nothing is asked again",
+        promise="P8",
+        edits=(
+            Edit(
+                "activities/company.py",
+                "        if _parse(what, response, type(document)) != document:\n",
+                "        if not document:\n",
+            ),
+        ),
+        caught_by=tests(
+            "activities/test_orders.py", "test_an_answer_that_says_nothing_is_tried_again[HTML]"
+        ),
+    ),
+    Mutant(
         name="a lost answer is not a no",
         promise="P8",
         edits=(
