@@ -33,6 +33,7 @@ _COLOURS = {
     "withdrawn": "yellow",
     "mail_refused": "red",
     "mail_given_up": "red",
+    "order_not_told": "red",
     "refund_unknown": "red",
 }
 

@@ -5,7 +5,6 @@ import json
 import os
 import re
 import shlex
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +15,8 @@ from domain.outcomes import MISTAKES_OF_THE_REQUESTER, Reason
 from starters.commands import app
 from tests import documents
 from tests.documents import DOCUMENTS, README, ROOT
-from tests.e2e.support import PATIENCE, REFUND, environment, running
+from tests.e2e.support import PATIENCE, environment, programs, running
 from tests.mutants.table import ALL
-from tests.world import temporal_program
 from workers.settings import Settings
 
 # Commands of the README that its test does not run, each with the reason.
@@ -50,13 +48,7 @@ class Shell:
     def __init__(self, folder: Path) -> None:
         """Make the two programs callable by their names, wherever they are installed."""
         self.folder = folder
-        programs = folder / "bin"
-        programs.mkdir()
-        refund = programs / "refund"
-        refund.write_text(f'#!/bin/sh\nexec "{sys.executable}" -c "{REFUND}" "$@"\n')
-        refund.chmod(0o755)
-        (programs / "temporal").symlink_to(temporal_program())
-        path = f"{programs}{os.pathsep}{os.environ['PATH']}"
+        path = f"{programs(folder / 'bin')}{os.pathsep}{os.environ['PATH']}"
         self.environment = {**environment(folder), "PATH": path}
 
     async def run(self, line: str) -> str:

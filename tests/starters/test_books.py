@@ -13,6 +13,7 @@ def right_books() -> dict[str, Any]:
     by_hand = {"amount_minor": 12000, "status": "succeeded", "metadata": {}}
     return {
         "payments": {"pi_8890": {"refunds": [ours]}, "pi_8896": {"refunds": [by_hand]}},
+        "orders": {"8890": [{"refund": "re_1", "amount": {"amount_minor": 42000}, "times": 1}]},
         "mails": [
             {"purpose": "mail.under_review", "to": ["ada.park@customers.example"]},
             {
@@ -25,7 +26,7 @@ def right_books() -> dict[str, Any]:
 
 
 def test_right_books_are_right() -> None:
-    """One refund and three mails are what must be there."""
+    """One refund, noted once, and three mails are what must be there."""
     assert mistakes(right_books()) == []
 
 
@@ -37,6 +38,8 @@ def test_right_books_are_right() -> None:
         "amount",
         "status",
         "other order",
+        "nothing noted",
+        "noted twice",
         "no mail",
         "twice",
         "to",
@@ -58,6 +61,8 @@ def test_wrong_books_are_noticed(what: str) -> None:
             refunds[0]["status"] = "pending"
         case "other order":
             books["payments"]["pi_8896"]["refunds"].append(dict(refunds[0]))
+        case "nothing noted" | "noted twice":
+            books["orders"]["8890"] *= 0 if what == "nothing noted" else 2
         case "no mail":
             mails.pop()
         case "twice":

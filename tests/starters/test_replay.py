@@ -291,8 +291,8 @@ CHANGES: dict[str, tuple[Change, list[str], dict[str, str]]] = {
     "a step taken out": (
         Change(
             "workflows/refund.py",
-            "self._postbox.send(state, notices.under_review(state))",
-            "pass",
+            "            self._postbox.send(state, notices.under_review(state))",
+            "            pass",
         ),
         ["differs", "differs"],
         {"history": "send_mail (Mail: approval request)", "mend": "workflow.patched()"},
@@ -318,7 +318,7 @@ CHANGES: dict[str, tuple[Change, list[str], dict[str, str]]] = {
             "        return step\n",
         ),
         ["ok", "differs"],
-        {"history": "send_mail (Mail: refunded)", "code": "search attributes"},
+        {"history": "marker of the patch 'tell-order-service'", "code": "search attributes"},
     ),
     "an exception": (
         Change("workflows/refund.py", READ_FACTS, f'{READ_FACTS}        int("x")\n'),
