@@ -85,6 +85,8 @@ class Driver:
         """How much time we have let go by, in hours."""
         self._settled = False
         self._missed = set(range(len(plan.steps)))
+        self._begun: set[asyncio.Task[None]] = set()
+        """Whose place has been reached."""
         self._said_before: list[tuple[float, tuple[str, ...]]] = []
         """What the manager had said when the plan took their right away, by the monotonic clock."""
         self._time = (0.0, 0.0)
@@ -115,7 +117,10 @@ class Driver:
             self.evidence.driver_trouble = f"{type(error).__name__}: {error}"
         finally:
             for task in places:
-                task.cancel()
+                # What has begun is carried to its end: a kill that nobody noted would be held
+                # against the run as if it had not been.
+                if task not in self._begun:
+                    task.cancel()
             await asyncio.gather(*places, return_exceptions=True)
         self._time = (began, time.monotonic())
         self.evidence.missed = tuple(sorted(self._missed))
@@ -267,6 +272,7 @@ class Driver:
         try:
             await hold.reached.wait()
             self._did(f"held at {place}")
+            self._note_begun()
             await self._steps(place, release=hold.release, pid=hold.pid)
         finally:
             hold.release()
@@ -274,7 +280,13 @@ class Driver:
     async def _inside_the_company(self, place: str, inside: Company) -> None:
         await self._outside.hold_company(inside, self.evidence.request_id)
         self._did(f"the company held at {place}")
+        self._note_begun()
         await self._steps(place)
+
+    def _note_begun(self) -> None:
+        task = asyncio.current_task()
+        if task is not None:
+            self._begun.add(task)
 
     async def _steps(
         self,
