@@ -8,6 +8,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Iterable, Iterator
 from contextlib import aclosing
+from datetime import timedelta
 from typing import Protocol
 
 from temporalio.api.history.v1 import HistoryEvent
@@ -19,6 +20,7 @@ from domain.request import Proposal, RefundRequest
 from starters import runs
 from starters.drill.evidence import Evidence
 from starters.drill.follow import Follower, begins_to_wait, reads_a_refund
+from starters.drill.leap import LEAP_SECONDS, leap
 from starters.drill.messages import REQUESTER
 from starters.drill.outside import Outside
 from starters.drill.people import People
@@ -39,8 +41,9 @@ _ALL_SECONDS = 900.0
 _ALL_HOURS = 24.0 * 45
 # How time is passed then, in hours: short at first, so that a retry comes before a deadline does.
 _LEAPS_HOURS = (0.05, 0.2, 1.0, 3.0, 6.0, 12.0, 24.0)
-_LEAP_SECONDS = 5.0
 _FIRST_LONG_LEAP = 5
+# What a plan lets go by may be days with several mails in them.
+_PLANNED_LEAP_SECONDS = 20.0
 # A worker that has just started loads its libraries first.
 _QUERY_SECONDS = 10.0
 _IDLE_SECONDS = 10.0
@@ -249,18 +252,16 @@ class Driver:
 
     async def _let_time_pass(self) -> None:
         hours = _LEAPS_HOURS[min(self._leaps, len(_LEAPS_HOURS) - 1)]
-        self._leaps += 1
-        await self._pass(hours)
+        if await self._pass(hours, LEAP_SECONDS):
+            self._leaps += 1
 
-    async def _pass(self, hours: float) -> None:
-        """Let time go by for this run alone; while an Activity is at work it does not."""
-        try:
-            async with asyncio.timeout(_LEAP_SECONDS):
-                if await self._site.skipper.fast_forward(self._run.handle, hours * 3600):
-                    self._passed += hours
-        except (TimeoutError, RPCError, RuntimeError):
-            # It goes on beside us, or another leap has taken its place, or the run has ended.
-            return
+    async def _pass(self, hours: float, seconds: float) -> bool:
+        """Let time go by for this run alone; whether all of it has, within so many seconds."""
+        how_long = timedelta(hours=hours)
+        passed = await leap(self._site.skipper, self._run.handle, how_long, seconds)
+        if passed:
+            self._passed += hours
+        return passed
 
     async def _at_place(self, place: str) -> None:
         """Wait until a process stands at a place of the plan, and do there what is planned."""
@@ -317,7 +318,7 @@ class Driver:
             case "send" if step.message is not None:
                 await self._people.send_bad(self._run, step.message, proposal)
             case "pass_time":
-                await self._pass(step.hours)
+                await self._pass(step.hours, _PLANNED_LEAP_SECONDS)
             case "reset" | "terminate":
                 await self._begin_anew(step.do)
             case _:

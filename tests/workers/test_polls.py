@@ -178,11 +178,12 @@ async def test_a_worker_that_is_never_listed_says_so_and_goes_on(
 ) -> None:
     """The wait has a bound: then the log says it, nobody is told that it is ready, and it polls."""
     place.between.alters = hiding(WORKFLOW, ACTIVITY)
+    said = "no polls of this worker after 0 s"
     async with place.worker(patience=timedelta(0)) as (serving, out):
-        while not (await place.listed(ACTIVITY)).pollers:
+        # Its first polls may leave before it has looked itself, and told.
+        while not ((await place.listed(ACTIVITY)).pollers and said in caplog.text):
             assert not serving.done()
     assert out.getvalue() == ""
-    assert "no polls of this worker after 0 s" in caplog.text
 
 
 async def test_it_can_be_ended_while_it_waits_to_be_listed(place: Place) -> None:
