@@ -172,4 +172,19 @@ SET_UP = (
         edits=(Edit("starters/doctor.py", "    if wrong:\n", "    if not findings:\n"),),
         caught_by=tests("starters/test_doctor.py", "test_a_queue_that_nobody_polls_is_found"),
     ),
+    Mutant(
+        name="a run that waits goes along with a deploy",
+        promise="P6",
+        edits=(
+            Edit(
+                "workers/wiring.py",
+                "=VersioningBehavior.AUTO_UPGRADE",
+                "=VersioningBehavior.PINNED",
+            ),
+        ),
+        caught_by=tests(
+            "replay/test_side_by_side.py",
+            "test_a_run_that_waits_is_finished_by_the_release_that_comes",
+        ),
+    ),
 )
