@@ -14,6 +14,8 @@ SWEEP_WORKFLOW = "RefundSweep"
 SIGNAL_DECIDE = "decide"
 SIGNAL_WITHDRAW = "withdraw"
 QUERY_STATUS = "status"
+# How a worker refuses a query that it may answer a moment later (docs/decisions/0011-queries.md).
+QUERY_REFUSED = "this query came before the workflow task for what it would show: ask again"
 
 MEMO_REQUEST_ID = "request_id"
 

@@ -13,7 +13,7 @@ from domain.request import Proposal
 from domain.statements import SignedStatement, StatementKind, Verdict, read_claims
 from domain.trail import Entry, RunStatus
 from starters import runs, screen
-from starters.connect import connect_by
+from starters.connect import RPC_TIMEOUT, connect_by
 from starters.errors import CommandError, Exit
 from starters.refusals import IN_WORDS
 from starters.statements import Signer
@@ -173,7 +173,7 @@ async def send(
         CommandError: there is none within the time, or the run closed without one.
     """
     message_id = read_claims(statement.token, kind).jti
-    await runs.signal(found.handle, _SIGNALS[kind], statement)
+    await found.handle.signal(_SIGNALS[kind], statement, rpc_timeout=RPC_TIMEOUT)
     try:
         status = await runs.follow(
             client, found, lambda s: s.answer_to(message_id) is not None, seconds

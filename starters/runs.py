@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 from temporalio.api.common.v1 import Payload
-from temporalio.api.enums.v1 import EventType, PendingWorkflowTaskState
+from temporalio.api.enums.v1 import EventType
 from temporalio.client import (
     Client,
     WorkflowExecutionDescription,
@@ -34,14 +34,11 @@ Handle = WorkflowHandle[Any, RunStatus]
 POLL_SECONDS = 0.3
 # A worker that is there answers a query in well under a second, even after a replay.
 QUERY_SECONDS = 3.0
-# A signal waits for so long for a worker to take what came before it, and is sent then in any case.
-SIGNAL_SECONDS = 10.0
-# A run that was ended is no worker's any more: one may have to read and replay all of it.
-LAST_WORDS = timedelta(seconds=15)
-# Between two looks whether a worker has taken a workflow task.
-_TASK_SECONDS = 0.05
-# The start, and the first task's own event.
-_BEFORE_THE_FIRST_TASK = 2
+# A run that was ended is no worker's any more: one may have to read and replay all of it, and for a
+# while refuses to tell what came after its last workflow task (`workers.in_step`).
+LAST_WORDS_SECONDS = 30.0
+# Between a query that came too early and the next: the workflow task is on its way.
+_AGAIN_SECONDS = 0.05
 
 _NOBODY_ANSWERED = (
     RPCStatusCode.CANCELLED,
@@ -148,22 +145,9 @@ async def find_or_fail(client: Client, run: str, run_id: str | None = None) -> F
 
 
 async def ask(handle: Handle, seconds: float = QUERY_SECONDS) -> RunStatus | None:
-    """What the run says of itself; None where no worker answered in time.
-
-    Nothing is asked while a workflow task waits to be taken: such a query may move a cached
-    run on ahead of its history (docs/decisions/0011-queries.md).
-    """
-    gives_up = time.monotonic() + seconds
+    """What the run says of itself; None where no worker answered in time."""
     try:
-        while await _has_waiting_task(handle):
-            if time.monotonic() >= gives_up:
-                return None
-            await asyncio.sleep(_TASK_SECONDS)
-        left = timedelta(seconds=max(0.1, gives_up - time.monotonic()))
-        status: RunStatus = await handle.query(
-            names.QUERY_STATUS, result_type=RunStatus, rpc_timeout=left
-        )
-        return status
+        return await _query(handle, seconds)
     except WorkflowQueryFailedError:
         return None
     except RPCError as error:
@@ -172,20 +156,21 @@ async def ask(handle: Handle, seconds: float = QUERY_SECONDS) -> RunStatus | Non
         raise
 
 
-async def signal(handle: Handle, name: str, *arguments: Any) -> None:
-    """Send a signal, and not into a workflow task that waits to be taken, where there is a worker.
-
-    A query that is under way may have moved a cached run on by what that task is about; a signal
-    beside it would then come in another order than in every replay
-    (docs/decisions/0011-queries.md). Without a worker there is nobody to be moved.
-
-    Raises:
-        RPCError: the run has closed, or Temporal cannot be reached.
-    """
-    gives_up = time.monotonic() + SIGNAL_SECONDS
-    while time.monotonic() < gives_up and await _has_waiting_task(handle):  # noqa: ASYNC110 - the server tells nobody
-        await asyncio.sleep(_TASK_SECONDS)
-    await handle.signal(name, args=arguments, rpc_timeout=RPC_TIMEOUT)
+async def _query(handle: Handle, seconds: float) -> RunStatus:
+    """Ask, and ask again where the query came before a workflow task (`workers.in_step`)."""
+    gives_up = time.monotonic() + seconds
+    while True:
+        left = timedelta(seconds=max(0.1, gives_up - time.monotonic()))
+        try:
+            status: RunStatus = await handle.query(
+                names.QUERY_STATUS, result_type=RunStatus, rpc_timeout=left
+            )
+        except WorkflowQueryFailedError as error:
+            if names.QUERY_REFUSED not in error.message or time.monotonic() >= gives_up:
+                raise
+            await asyncio.sleep(_AGAIN_SECONDS)
+        else:
+            return status
 
 
 async def last_words(found: Found) -> RunStatus | None:
@@ -199,9 +184,7 @@ async def last_words(found: Found) -> RunStatus | None:
     if not await _was_taken_up(found.handle):
         return RunStatus()
     try:
-        status: RunStatus = await found.handle.query(
-            names.QUERY_STATUS, result_type=RunStatus, rpc_timeout=LAST_WORDS
-        )
+        return await _query(found.handle, LAST_WORDS_SECONDS)
     except WorkflowQueryFailedError:
         return None
     except RPCError as error:
@@ -213,7 +196,6 @@ async def last_words(found: Found) -> RunStatus | None:
             "(`refund doctor`)",
             Exit.NOT_TAKEN_UP,
         ) from None
-    return status
 
 
 async def _was_taken_up(handle: Handle) -> bool:
@@ -222,15 +204,6 @@ async def _was_taken_up(handle: Handle) -> bool:
         if event.event_type == done:
             return True
     return False
-
-
-async def _has_waiting_task(handle: Handle) -> bool:
-    """Whether the server has a workflow task for the run that no worker has taken yet."""
-    described = (await handle.describe(rpc_timeout=RPC_TIMEOUT)).raw_description
-    waiting = PendingWorkflowTaskState.PENDING_WORKFLOW_TASK_STATE_SCHEDULED
-    # A run whose first task waits has no state that could be moved; the server keeps the query.
-    began = described.workflow_execution_info.history_length > _BEFORE_THE_FIRST_TASK
-    return began and described.pending_workflow_task.state == waiting
 
 
 async def result(found: Found) -> RunStatus | None:

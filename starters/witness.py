@@ -6,8 +6,6 @@ It stands around the sandbox, on the outside: the code runs as it runs in a work
 import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
 
 from pydantic import ValidationError
 from temporalio.api.failure.v1 import Failure
@@ -18,6 +16,7 @@ from temporalio.worker import WorkflowInstance, WorkflowInstanceDetails, Workflo
 
 from domain.names import QUERY_STATUS
 from domain.trail import RunStatus
+from workers.around import InstanceAround, RunnerAround
 
 
 @dataclass(frozen=True)
@@ -82,37 +81,28 @@ class Testimony:
         return None
 
 
-class Witness(WorkflowRunner):
+class Witness(RunnerAround):
     """A runner around another one that remembers the last run."""
 
     def __init__(self, inner: WorkflowRunner) -> None:
         """Stand around a runner."""
-        self._inner = inner
+        super().__init__(inner)
         self.testimony = Testimony()
 
     def begin(self) -> None:
         """Forget the last run: the next one may fail before any code of its runs."""
         self.testimony = Testimony()
 
-    def prepare_workflow(self, defn: Any) -> None:
-        """Leave it to the inner runner."""
-        self._inner.prepare_workflow(defn)
-
-    def set_worker_level_failure_exception_types(
-        self, types: Sequence[type[BaseException]]
-    ) -> None:
-        """Leave it to the inner runner."""
-        self._inner.set_worker_level_failure_exception_types(types)
-
     def create_instance(self, det: WorkflowInstanceDetails) -> WorkflowInstance:
         """Have the run made as ever, and watch it."""
-        instance = self._inner.create_instance(det)
+        instance = super().create_instance(det)
         return _Watched(instance, self.testimony, tells=QUERY_STATUS in det.defn.queries)
 
 
-class _Watched(WorkflowInstance):
+class _Watched(InstanceAround):
     def __init__(self, inner: WorkflowInstance, testimony: Testimony, *, tells: bool) -> None:
-        self._inner, self._testimony, self._tells = inner, testimony, tells
+        super().__init__(inner)
+        self._testimony, self._tells = testimony, tells
 
     def activate(self, act: WorkflowActivation) -> WorkflowActivationCompletion:
         if any(job.HasField("remove_from_cache") for job in act.jobs):
@@ -143,31 +133,6 @@ class _Watched(WorkflowInstance):
                 # An exception here would be met with another attempt to drop the run, for ever.
                 with contextlib.suppress(ValidationError):
                     self._testimony.status = RunStatus.model_validate_json(payload.data)
-
-    def get_serialization_context(self, command_info: Any) -> Any:
-        """None: our converter writes everything alike, whatever it belongs to.
-
-        The SDK asks for each payload, by a call into the sandbox: a quarter of a replay's time.
-        """
-        return None
-
-    def get_external_store_context(self, command_info: Any) -> Any:
-        """The first answer: nothing is stored outside, so it does not matter."""
-        return self._store
-
-    def get_info(self) -> Any:
-        return self._info
-
-    @cached_property
-    def _store(self) -> Any:
-        return self._inner.get_external_store_context(None)
-
-    @cached_property
-    def _info(self) -> Any:
-        return self._inner.get_info()
-
-    def get_thread_id(self) -> int | None:
-        return self._inner.get_thread_id()
 
 
 def _copy(command: WorkflowCommand) -> WorkflowCommand:

@@ -30,6 +30,7 @@ from domain.request import Proposal, RefundRequest
 from domain.statements import SignedStatement
 from domain.trail import Entry, RunStatus
 from northwind.server import Company
+from starters import runs
 from tests.activities.support import MovableClock
 from tests.northwind.support import client_of
 from tests.signing import SAM, Signer, statement_id
@@ -114,8 +115,9 @@ class Run:
 
     async def status(self) -> RunStatus:
         """What the run says of itself."""
-        status = await self.handle.query(names.QUERY_STATUS, result_type=RunStatus)
-        return RunStatus.model_validate(status)
+        status = await runs.ask(self.handle, PATIENCE)
+        assert status is not None, "no worker answers"
+        return status
 
     async def until(self, happened: Callable[[RunStatus], bool]) -> RunStatus:
         """Wait, with a bound, until the run shows something: it is asked after each task of its."""

@@ -29,6 +29,7 @@ from activities.sweep import Sweep
 from activities.tools import Tools
 from activities.watch import DrillWatch, NoWatch
 from domain.names import TASK_QUEUE
+from workers.in_step import InStep
 from workers.interceptor import RefundInterceptor
 from workers.release import RELEASE
 from workers.sandbox import WORKFLOWS, build_runner
@@ -144,7 +145,7 @@ def build_worker(
         "workflows": WORKFLOWS,
         "activities": activities.all,
         "interceptors": [RefundInterceptor(settings.environment)],
-        "workflow_runner": build_runner(),
+        "workflow_runner": InStep(build_runner()),
         "sticky_queue_schedule_to_start_timeout": STICKY_TIMEOUT,
         "max_concurrent_workflow_tasks": WORKFLOW_TASKS_AT_ONCE,
         "graceful_shutdown_timeout": GRACEFUL_SHUTDOWN,

@@ -147,7 +147,9 @@ class People:
     async def _signal(self, run: runs.Found, name: str, arguments: tuple[Any, ...]) -> bool:
         """Send a signal; whether the server took it: it takes none for a run that has closed."""
         try:
-            await self._site.patiently(lambda: runs.signal(run.handle, name, *arguments))
+            await self._site.patiently(
+                lambda: run.handle.signal(name, args=arguments, rpc_timeout=RPC_TIMEOUT)
+            )
         except RPCError as error:
             if error.status is RPCStatusCode.NOT_FOUND:
                 return False

@@ -14,6 +14,7 @@ from temporalio.service import RPCError
 
 from domain import names
 from domain.trail import RunStatus
+from starters import runs
 from tests.signing import GRACE
 from tests.starters.conftest import Done, Typed
 from tests.world import LETTER, PATIENCE, Run, World
@@ -46,7 +47,8 @@ async def test_a_request_is_taken_up(typed: Typed, world: World) -> None:
     description = await handle.describe()
     assert (await description.memo())[names.MEMO_REQUEST_ID] == done.data["request_id"]
     assert await description.static_summary() == "Refund of order 8890"
-    status = await handle.query(names.QUERY_STATUS, result_type=RunStatus)
+    status = await runs.ask(handle)
+    assert status is not None
     assert status.requester == "sam.okafor@northwind.example"
     assert status.asked is not None
     assert status.asked.amount_minor == 10_000

@@ -173,6 +173,21 @@ SET_UP = (
         caught_by=tests("starters/test_doctor.py", "test_a_queue_that_nobody_polls_is_found"),
     ),
     Mutant(
+        name="a query moves no run ahead of its workflow tasks",
+        promise="P6",
+        edits=(
+            Edit(
+                "workers/in_step.py",
+                "if self._is_ahead(act) and ",
+                "if not act.run_id and ",
+            ),
+        ),
+        caught_by=tests(
+            "workers/test_in_step.py",
+            "test_a_query_that_comes_before_a_workflow_task_is_refused",
+        ),
+    ),
+    Mutant(
         name="a run that waits goes along with a deploy",
         promise="P6",
         edits=(
