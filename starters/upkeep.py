@@ -156,6 +156,9 @@ def drill(
             "--hosts/--no-hosts", help="Cut hosts off the network [default: where root and ip are]."
         ),
     ] = None,
+    apart: Annotated[
+        str | None, typer.Option("--apart", metavar="CASE", help="Only this case of hosts apart.")
+    ] = None,
     shrink: Annotated[
         bool, typer.Option("--shrink/--no-shrink", help="Make plans that failed smaller.")
     ] = True,
@@ -179,6 +182,7 @@ def drill(
                 plan=plan,
                 older=older,
                 hosts=hosts,
+                apart=apart,
                 shrink=shrink,
                 as_json=as_json,
                 junit=junit,

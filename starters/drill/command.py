@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from starters import screen
 from starters.drill import hosts, matrix, report
-from starters.drill.apart import Cut, cases
+from starters.drill.apart import find_cases
 from starters.drill.deploy import Code, find_older, with_deploy
 from starters.drill.draw import LAST_NUMBER, draw
 from starters.drill.engine import Job, Progress, carry_all, tell
@@ -52,6 +52,8 @@ class Wanted:
     """The folder of the release that runs by chance begin under; None: the code that is here."""
     hosts: bool | None = None
     """Hosts apart; None: where this machine lets us."""
+    apart: str | None = None
+    """The one case of hosts apart to run instead of everything else."""
     shrink: bool = True
     as_json: bool = False
     junit: Path | None = None
@@ -90,6 +92,7 @@ class Drill:
         self._temporal = find_temporal(wanted.temporal)
         self._older = find_older(wanted.older) if wanted.older is not None else None
         self.seed = secrets.randbelow(_LARGEST_SEED) + 1 if wanted.seed is None else wanted.seed
+        self._apart = find_cases(wanted.apart)
         self._jobs = self._by_chance()
         cells = list(matrix.cells()) if wanted.matrix and not self._alone else []
         self._cells = cells
@@ -102,9 +105,10 @@ class Drill:
 
     @property
     def _alone(self) -> bool:
-        """Whether nothing but runs by chance is wanted, or one plan."""
+        """Whether nothing but runs by chance is wanted, or one plan, or one case."""
         wanted = self._wanted
-        return any(one is not None for one in (wanted.plan, wanted.run, wanted.older))
+        alone = (wanted.plan, wanted.run, wanted.older, wanted.apart)
+        return any(one is not None for one in alone)
 
     @property
     def results(self) -> list[Result]:
@@ -177,6 +181,8 @@ class Drill:
 
     def _by_chance(self) -> list[Job]:
         wanted = self._wanted
+        if wanted.apart is not None:
+            return []
         if wanted.plan is not None:
             return [Job(_read_plan(wanted.plan), older=self._older)]
         numbers: Sequence[int] = range(wanted.runs) if wanted.run is None else [wanted.run]
@@ -206,7 +212,7 @@ class Drill:
             return await carry_all(site, jobs, self._progress, parallel=len(jobs))
 
     async def _network(self, stack: AsyncExitStack) -> Network | None:
-        wanted = self._wanted.hosts
+        wanted = self._wanted.hosts if self._wanted.apart is None else True
         if wanted is False or (wanted is None and self._alone):
             return None
         try:
@@ -216,13 +222,13 @@ class Drill:
                 raise CommandError(f"hosts apart: {reason}", Exit.UNREACHABLE) from None
             self._say(f"hosts apart: skipped, {reason}")
             return None
-        self._progress.total += sum(len(cases(cut)) for cut in Cut)
+        self._progress.total += len(self._apart)
         return network
 
     async def _play_hosts(self, network: Network) -> None:
         async with AsyncExitStack() as stack:
             site = await self._site(stack, network.hosts)
-            apart = hosts.HostsApart(site, network, self._progress, self._say)
+            apart = hosts.HostsApart(site, network, self._apart, self._progress, self._say)
             self._hosts = await apart.play()
 
     async def _play_random(self) -> None:

@@ -11,6 +11,7 @@ So what is tried is what a worker does with its ledger, not a database's network
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -40,8 +41,14 @@ _MEETING_SECONDS = 90.0
 _COMPANY_AWAY_SECONDS = 25.0
 # The workers' attempts to report are in the dark for a while, and come in time.
 _SERVER_AWAY_SECONDS = 10.0
-# A packet is sent again within a second where the kernel can be told so (`network`).
-_LATE_SECONDS = 10.0
+# The company closes a connection on which nothing was said for 5 s, whatever is on its way there.
+# So what is to arrive late needs a new one.
+_SILENCE_SECONDS = 6.0
+# A connection and its first words, on a narrow network. The clients wait for 15 s or more.
+_BEGIN_SECONDS = 3.0
+# A packet is sent again within a second where the kernel can be told so, else within two minutes
+# (`network`).
+_LATE_SECONDS = 130.0
 _PAUSE_SECONDS = 0.2
 
 
@@ -56,8 +63,9 @@ class _Run:
     company: asyncio.Task[None] | None
     """Done as soon as the company stands at its place, where that is what is held."""
     carrying: asyncio.Task[float]
-    missed: bool = False
-    """Whether nobody stood at its place when the cut came."""
+    missed: str = ""
+    """Why it has shown nothing: nobody stood at its place when the cut came, or nothing came late
+    of what should have."""
 
     @property
     def is_there(self) -> bool:
@@ -93,7 +101,8 @@ class _Group:
         while not all(run.is_there for run in self.runs) and time.monotonic() < gives_up:  # noqa: ASYNC110 - all at one time
             await asyncio.sleep(_PAUSE_SECONDS)
         for run in self.runs:
-            run.missed = not run.is_there
+            if not run.is_there:
+                run.missed = f"nobody came to {run.case.where} in {_MEETING_SECONDS:g} s"
             # From now on only those are held that stand here.
             run.hold.again = False
 
@@ -136,12 +145,11 @@ async def _carry(driver: Driver) -> float:
 
 
 def _judge(run: _Run, seconds: float, progress: Progress) -> Result:
-    result = judge(run.driver, Job(run.case.plan), seconds, progress)
+    result = replace(judge(run.driver, Job(run.case.plan), seconds, progress), apart=True)
     if not run.missed:
         return result
-    progress.findings += not result.findings
-    missed = Finding("stuck", f"nobody came to {run.case.where} in {_MEETING_SECONDS:g} s")
-    return replace(result, findings=(*result.findings, missed))
+    progress.findings += 1
+    return replace(result, findings=(*result.findings, Finding("stuck", run.missed)))
 
 
 def show(results: Sequence[Result]) -> None:
@@ -170,20 +178,24 @@ class HostsApart:
     """Cuts hosts off one after the other, in the middle of effects."""
 
     def __init__(
-        self, site: Site, network: Network, progress: Progress, say: Callable[[str], None]
+        self,
+        site: Site,
+        network: Network,
+        cases: Sequence[Case],
+        progress: Progress,
+        say: Callable[[str], None],
     ) -> None:
         """Note where; the second worker does not run yet.
 
         Args:
             site: Its processes are on the network's hosts.
             network: With the hosts `NAMES`.
+            cases: What to carry out.
             progress: Is kept up to date.
             say: Takes one line about each step.
         """
-        self._site, self._network, self._progress = site, network, progress
-        self._say = say
-        self.late = 0
-        """How many effects arrived late, of a worker that had been cut off, and changed nothing."""
+        self._site, self._network, self._cases = site, network, cases
+        self._progress, self._say = progress, say
 
     async def play(self) -> list[Result]:
         """All cases; what became of each.
@@ -193,56 +205,66 @@ class HostsApart:
             httpx.HTTPError: the company did not answer.
             CommandError: a process could not be started again.
         """
-        return [
-            *await self._worker_away(),
-            *await self._away(COMPANY, Cut.COMPANY, _COMPANY_AWAY_SECONDS),
-            *await self._away(TEMPORAL, Cut.SERVER, _SERVER_AWAY_SECONDS),
-            *await self._restart(),
-        ]
+        results: list[Result] = []
+        for cuts, carry_out in (
+            ((Cut.GOES_ON, Cut.STANDS_STILL), self._worker_away),
+            ((Cut.COMPANY,), partial(self._away, COMPANY, _COMPANY_AWAY_SECONDS)),
+            ((Cut.SERVER,), partial(self._away, TEMPORAL, _SERVER_AWAY_SECONDS)),
+            ((Cut.RESTART,), self._restart),
+        ):
+            wanted = [case for case in self._cases if case.cut in cuts]
+            if wanted:
+                async with self._group(wanted) as group:
+                    await group.meet()
+                    await carry_out(group)
+                    results += await group.results(self._progress)
+        return results
 
-    async def _worker_away(self) -> list[Result]:
+    async def _worker_away(self, group: _Group) -> None:
         """A worker is cut off until the other has done all of its work."""
-        async with self._group(Cut.GOES_ON, Cut.STANDS_STILL) as group:
-            await group.meet()
-            await self._network.cut(WORKER)
-            self._say(f"{WORKER} is cut off in the middle of {len(group.runs)} runs")
-            group.release(lambda run: run.case.cut is Cut.GOES_ON)
-            # Had it been there before, it might have come to some of the places.
-            await self._site.join_worker()
-            await group.end()
-            self._say(f"{SECOND_WORKER} has brought all to their end; {WORKER} is joined again")
-            before = await self._asked(group)
-            await self._network.join(WORKER)
-            group.release()
-            await self._until_more_than(before, group)
-            # Drained, it has nothing left that could come even later.
-            await self._drain(WORKER, lambda: None)
-            self.late = await self._asked(group) - before
-            self._say(f"late, of the worker that was cut off: {self.late} effects")
-            return await group.results(self._progress)
+        await asyncio.sleep(_SILENCE_SECONDS)
+        # What it sends now stays on its way until it is joined again.
+        await self._network.narrow(COMPANY)
+        group.release(lambda run: run.case.comes_late)
+        await asyncio.sleep(_BEGIN_SECONDS)
+        await self._network.cut(WORKER)
+        await self._network.widen(COMPANY)
+        self._say(f"{WORKER} is cut off in the middle of {len(group.runs)} runs")
+        group.release(lambda run: run.case.cut is Cut.GOES_ON)
+        # Had it been there before, it might have come to some of the places.
+        await self._site.join_worker()
+        await group.end()
+        self._say(f"{SECOND_WORKER} has brought all to their end; {WORKER} is joined again")
+        before = await self._asked(group)
+        await self._network.join(WORKER)
+        group.release()
+        await self._until_late(group, before)
+        # Drained, it has nothing left that could come even later.
+        await self._drain(WORKER, lambda: None)
+        late = await self._asked(group) - before
+        self._say(f"late, of the worker that was cut off: {late.total()} effects")
+        for run in group.runs:
+            if run.case.comes_late and not run.missed and not late[run.case.name]:
+                run.missed = f"nothing came late of {run.case.effect}"
 
-    async def _away(self, host: str, cut: Cut, seconds: float) -> list[Result]:
+    async def _away(self, host: str, seconds: float, group: _Group) -> None:
         """A host that all need is cut off for a while."""
-        async with self._group(cut) as group:
-            await group.meet()
-            await self._network.cut(host)
-            self._say(f"{host} is cut off in the middle of {len(group.runs)} runs")
-            group.release()
-            await asyncio.sleep(seconds)
-            await self._network.join(host)
-            self._say(f"{host} is joined again")
-            return await group.results(self._progress)
+        await self._network.cut(host)
+        self._say(f"{host} is cut off in the middle of {len(group.runs)} runs")
+        group.release()
+        await asyncio.sleep(seconds)
+        await self._network.join(host)
+        self._say(f"{host} is joined again")
 
-    async def _restart(self) -> list[Result]:
+    async def _restart(self, group: _Group) -> None:
         """Each worker is drained in the middle of its effects and started again."""
-        async with self._group(Cut.RESTART) as group:
-            await group.meet()
-            for name in (WORKER, SECOND_WORKER):
-                pid = self._site.installation.pids[name]
-                held = [run for run in group.runs if run.hold.pid == pid]
-                self._say(f"{name} is drained in the middle of {len(held)} runs")
-                await self._drain(name, partial(group.release, held.__contains__))
-            return await group.results(self._progress)
+        # A case alone has had no need of it yet.
+        await self._site.join_worker()
+        for name in (WORKER, SECOND_WORKER):
+            pid = self._site.installation.pids[name]
+            held = [run for run in group.runs if run.hold.pid == pid]
+            self._say(f"{name} is drained in the middle of {len(held)} runs")
+            await self._drain(name, partial(group.release, held.__contains__))
 
     async def _drain(self, name: str, at_term: Callable[[], None]) -> None:
         """Send SIGTERM, let go on what is held, wait for the end, and start it again."""
@@ -254,26 +276,29 @@ class HostsApart:
         await self._site.installation.start_one(name)
 
     @asynccontextmanager
-    async def _group(self, *cuts: Cut) -> AsyncIterator[_Group]:
-        group = _Group(self._site, [case for cut in cuts for case in cases(cut)])
+    async def _group(self, cases: Sequence[Case]) -> AsyncIterator[_Group]:
+        group = _Group(self._site, cases)
         try:
             yield group
         finally:
             await group.close()
 
-    async def _until_more_than(self, before: int, group: _Group) -> None:
+    async def _until_late(self, group: _Group, before: Counter[str]) -> None:
+        """Wait until what should come late has come, but not for ever."""
+        late = {run.case.name for run in group.runs if run.case.comes_late and not run.missed}
         gives_up = time.monotonic() + _LATE_SECONDS
-        while await self._asked(group) <= before and time.monotonic() < gives_up:  # noqa: ASYNC110 - it happens in another process
+        while not late <= (await self._asked(group) - before).keys():
+            if time.monotonic() > gives_up:
+                return
             await asyncio.sleep(_PAUSE_SECONDS)
 
-    async def _asked(self, group: _Group) -> int:
-        """How often refunds were asked for and mails sent, over all runs."""
-        orders = {run.case.plan.order_id for run in group.runs}
+    async def _asked(self, group: _Group) -> Counter[str]:
+        """How often refunds were asked for and mails sent, by order, over all runs."""
         faults = await self._site.read("/control/faults")
-        creates: int = sum(row["seen"] for row in faults if row["about"] in orders)
         mails = (await self._site.read("/mailbox.json"))["messages"]
-        ours = tuple(f"/{names.workflow_id(order_id)}/" for order_id in orders)
-        sent: int = sum(
-            mail["deliveries"] for mail in mails if any(our in (mail["key"] or "") for our in ours)
-        )
-        return creates + sent
+        asked: Counter[str] = Counter()
+        for order_id in (run.case.name for run in group.runs):
+            ours = f"/{names.workflow_id(order_id)}/"
+            asked[order_id] += sum(row["seen"] for row in faults if row["about"] == order_id)
+            asked[order_id] += sum(m["deliveries"] for m in mails if ours in (m["key"] or ""))
+        return asked

@@ -28,8 +28,17 @@ _NET_BITS = 24
 _ALL_OF_THE_HOST = "0.0.0.0"  # noqa: S104 - the host is in the private network alone
 # What was sent and is not acknowledged is sent again each second, for minutes after the program has
 # given up: so a request that was under way when the cable was pulled arrives soon after it is back.
-# A kernel before 6.15 lacks the first, and lets it arrive up to two minutes later.
-_SETTINGS = {"tcp_rto_max_ms": 1000, "tcp_retries2": 255, "tcp_orphan_retries": 255}
+# A kernel before 6.15 lacks the first, and lets it arrive up to two minutes later. Who was once
+# found is not looked for again meanwhile: not to be found, they would be given up at once.
+_SETTINGS = {
+    "tcp_rto_max_ms": 1000,
+    "tcp_retries2": 255,
+    "tcp_orphan_retries": 255,
+    "neigh/eth0/base_reachable_time_ms": 3_600_000,
+}
+# The most bytes of one packet: on a cable, and on one that is narrow. Commands of SMTP are smaller
+# than that, a mail and a request with its headers are larger.
+_WIDE_BYTES, _NARROW_BYTES = 1500, 400
 
 
 class CannotBuild(Exception):
@@ -68,12 +77,22 @@ class Network:
         await _remove_own()
 
     async def cut(self, name: str) -> None:
-        """Pull a host's cable: nothing comes through, and nobody is told."""
-        await _in_switch("link", "set", self._port(name), "down")
+        """Pull a host's cable out of the switch: nothing comes through, and nobody is told."""
+        await _in_switch("link", "set", self._port(name), "nomaster")
 
     async def join(self, name: str) -> None:
         """Put a host's cable back."""
-        await _in_switch("link", "set", self._port(name), "up")
+        await _in_switch("link", "set", self._port(name), "master", _BRIDGE)
+
+    async def narrow(self, name: str) -> None:
+        """Let only small packets through to a host: a conversation begins, and what is said in it
+        stays on its way.
+        """
+        await _in_switch("link", "set", self._port(name), "mtu", str(_NARROW_BYTES))
+
+    async def widen(self, name: str) -> None:
+        """Let everything through again."""
+        await _in_switch("link", "set", self._port(name), "mtu", str(_WIDE_BYTES))
 
     async def _build(self) -> None:
         net = await _free_net()
@@ -94,6 +113,8 @@ class Network:
         await _ip("-n", namespace, "address", "add", address, "dev", "eth0")
         for device in ("lo", "eth0"):
             await _ip("-n", namespace, "link", "set", device, "up")
+        # Packets that the kernel leaves for the cable to cut up would slip through a narrow one.
+        await _ip("-n", namespace, "link", "set", "eth0", "gso_max_segs", "1")
         for setting, value in _SETTINGS.items():
             write = f"echo {value} > /proc/sys/net/ipv4/{setting}"
             with suppress(CannotBuild):

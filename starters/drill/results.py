@@ -29,6 +29,8 @@ class Result:
     number: int | None = None
     older: Path | None = None
     """The folder of the release that its worker began with, where that was not the code here."""
+    apart: bool = False
+    """Whether it is a case of hosts apart, which is named as its order."""
 
     @property
     def outcome(self) -> str:
@@ -37,6 +39,8 @@ class Result:
 
     def again(self, saved: Path | None = None) -> str:
         """The command that runs it again; a plan that was not drawn has to be saved for it."""
+        if self.apart:
+            return join(["refund", "drill", "--apart", self.plan.order_id])
         began = ["--from", str(self.older)] if self.older is not None else []
         if saved is not None or self.seed is None or self.number is None:
             return join(["refund", "drill", *began, "--plan", str(saved or "FILE")])

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 # A test by its pytest id (all its parameters where it names none), or the arguments of a command:
-# `("refund", "drill", …)`, which must end with 0, and with 1 where the safeguard is broken.
+# `("refund", "drill", …)`, which must end with 0, and with 1 where the safeguard is broken; with 5
+# (out of reach) this machine does not let it run.
 Check = str | tuple[str, ...]
 
 

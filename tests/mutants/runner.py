@@ -19,6 +19,7 @@ from pathlib import Path
 
 import pytest
 
+from starters.errors import Exit
 from tests.mutants.mutant import Check, DoesNotApply, Mutant, named
 
 # In seconds: until pytest has found its tests, for each test as pyproject.toml has it (which ends a
@@ -38,6 +39,8 @@ class State(StrEnum):
     """It has seen the broken safeguard, by a failing assertion."""
     BROKEN = "broken"
     """It has not come so far: an error that says nothing of the safeguard."""
+    IMPOSSIBLE = "impossible"
+    """A command that this machine does not let run, as hosts apart do not without root."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,7 @@ class Seen:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a mutant: it is caught where each of its checks is red."""
+    """What became of a mutant: it is caught where each of its checks that can run here is red."""
 
     mutant: Mutant
     seen: tuple[Seen, ...]
@@ -60,7 +63,7 @@ class Verdict:
     @property
     def caught(self) -> bool:
         """Whether nothing is left to do."""
-        return bool(self.seen) and all(one.state is State.RED for one in self.seen)
+        return {one.state for one in self.seen} - {State.IMPOSSIBLE} == {State.RED}
 
 
 Tell = Callable[[Verdict], None]
@@ -166,7 +169,7 @@ def _judge(test: str, rows: list[dict[str, str | bool]]) -> Seen:
 async def _run_command(tree: Path, command: tuple[str, ...]) -> Seen:
     program = (sys.executable, "-c", _REFUND) if command[0] == "refund" else command[:1]
     code, said = await _run(tree, _COMMAND, *program, *command[1:])
-    states = {0: State.GREEN, 1: State.RED}
+    states = {0: State.GREEN, 1: State.RED, Exit.UNREACHABLE: State.IMPOSSIBLE}
     return Seen(named(command), states.get(code, State.BROKEN), said if code else "")
 
 

@@ -89,6 +89,10 @@ def test_what_is_missed_and_what_is_not(small: Path, capsys: pytest.CaptureFixtu
     how = {
         "caught": broken("caught", "LIMIT = 5", "LIMIT = 6"),
         "by a command": broken("by a command", "LIMIT = 5", "LIMIT = 6", ("refund", "drill")),
+        "impossible here": broken(
+            "impossible here", "LIMIT = 5", "LIMIT = 6", *_HELD, ("sh", "-c", "exit 5")
+        ),
+        "nothing else": broken("nothing else", "LIMIT = 5", "LIMIT = 6", ("sh", "-c", "exit 5")),
         "survives": broken("survives", "# A remark.", "# Another."),
         "no Python": broken("no Python", "LIMIT = 5", "LIMIT = ="),
         "cannot be imported": broken("cannot be imported", "LIMIT = 5", "LIMIT = missing"),
@@ -99,10 +103,13 @@ def test_what_is_missed_and_what_is_not(small: Path, capsys: pytest.CaptureFixtu
     rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)}
 
     assert code == 1
-    assert [name for name in how if rows[name]["caught"]] == ["caught", "by a command"]
+    caught = ["caught", "by a command", "impossible here"]
+    assert [name for name in how if rows[name]["caught"]] == caught
     assert {name: row["seen"][-1]["state"] for name, row in rows.items()} == {
         "caught": "red",
         "by a command": "red",
+        "impossible here": "impossible",
+        "nothing else": "impossible",
         "survives": "green",
         "no Python": "broken",
         "cannot be imported": "broken",

@@ -132,6 +132,7 @@ SILENT = ("approve", "8890", "--as", "maria.silva@northwind.example")
         ((*DRILL, "--runs", "1000001"), "from 0 to 999999"),
         ((*DRILL, "--runs", "-1"), "--runs"),
         ((*DRILL, "--seed", "x"), "--seed"),
+        ((*DRILL, "--apart", "refund.r1"), "no case of hosts apart is 'refund.r1'; one is h-"),
     ],
     ids=lambda value: " ".join(value)[:60] if isinstance(value, tuple) else None,
 )

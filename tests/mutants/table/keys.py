@@ -23,6 +23,7 @@ KEYS = (
                 "faults/test_refund.py",
                 "test_a_client_that_gave_up_finds_what_the_provider_still_did",
             )
+            + (("refund", "drill", "--apart", "h-goes-on.refund.r1.before"),)
         ),
     ),
     Mutant(

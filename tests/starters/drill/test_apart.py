@@ -30,6 +30,19 @@ def test_each_case_has_an_order_of_its_own() -> None:
     assert set(orders.values()) == {1}
 
 
+def test_a_refund_and_every_mail_come_late_where_that_could_do_harm() -> None:
+    """Each of them has a case in which it arrives after the other worker's, and the payment would
+    bear a second refund: a provider refuses none only because nothing is left.
+    """
+    late = [case for cut in Cut for case in cases(cut) if case.comes_late]
+    assert {case.effect for case in late} == {
+        effect.name for effect in EFFECTS if effect.name.startswith(("mail", "refund"))
+    }
+    for case in late:
+        assert case.plan.asked is not None
+        assert 2 * 100 * int(case.plan.asked) <= case.plan.total_minor
+
+
 async def come(gate: Gate, pid: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """Come to the place as a worker does."""
     reader, writer = await asyncio.open_unix_connection(str(gate.socket))

@@ -5,6 +5,7 @@ Where this machine allows no namespaces, each test asks for the one line that sa
 
 import json
 import os
+import select
 import shutil
 import subprocess
 import sys
@@ -23,12 +24,24 @@ ANSWER = (
     "print(listener.getsockname()[1], flush=True)\n"
     "while True: listener.accept()[0].close()"
 )
+# Says how much it has heard: a word that it answers, and then the rest, at the end of it.
+LISTEN = (
+    "import socket; listener = socket.create_server(('0.0.0.0', 0)); "
+    "print(listener.getsockname()[1], flush=True)\n"
+    "heard = listener.accept()[0]; print(len(heard.recv(99)), flush=True); "
+    "heard.sendall(b'go on'); "
+    "print(len(heard.makefile('rb').read()), flush=True)"
+)
+# Says a word, and when it is answered the rest; and is gone.
+SAY = (
+    "import socket, sys; said = socket.create_connection((sys.argv[1], int(sys.argv[2]))); "
+    "said.sendall(bytes(99)); said.recv(99); said.sendall(bytes(9000))"
+)
 CONNECT = (
     "import socket, sys; "
     "socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=float(sys.argv[3]))"
 )
-# A cable that is put back takes up to a second until the kernel sends through it; until then, who
-# was looked for in vain before is "no route to host" at once.
+# Who was looked for in vain while a cable was pulled is "no route to host" at once, for a moment.
 PATIENCE_SECONDS = 30.0
 # Long for an answer on one machine, short for a test that waits for none.
 SILENCE_SECONDS = 1.5
@@ -121,6 +134,38 @@ class Server:
         return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
+class Listener:
+    """Listens on a host to one who speaks, while the `with` block lasts."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+
+    def __enter__(self) -> "Listener":
+        command = [*self._host.inside, sys.executable, "-c", LISTEN]
+        self._process = subprocess.Popen(command, stdout=subprocess.PIPE)
+        self._port = str(self.hears())
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+    def is_spoken_to(self, inside: tuple[str, ...]) -> None:
+        """Have all said from a host, by somebody who is gone then."""
+        command = [*inside, sys.executable, "-c", SAY, self._host.address, self._port]
+        subprocess.run(command, check=True, timeout=PATIENCE_SECONDS)
+
+    def hears(self) -> int:
+        """How much has come, waited for."""
+        assert self._process.stdout is not None
+        return int(self._process.stdout.readline())
+
+    def hears_no_more(self) -> bool:
+        """Whether nothing else comes for a while."""
+        assert self._process.stdout is not None
+        return not select.select([self._process.stdout], [], [], SILENCE_SECONDS)[0]
+
+
 async def test_hosts_hear_each_other_until_a_cable_is_pulled() -> None:
     """Hosts and this machine reach each other; a cut host reaches nobody until it is joined."""
 
@@ -136,6 +181,27 @@ async def test_hosts_hear_each_other_until_a_cable_is_pulled() -> None:
             assert server.hears(right.inside)
             await network.cut("left")
             assert server.is_deaf_to(())
+
+    await on_a_network(test)
+
+
+async def test_what_was_on_its_way_arrives_late() -> None:
+    """A narrow cable lets a conversation begin and holds up what is said in it; that arrives when
+    a host that was cut off is joined again, although whoever has said it is gone.
+    """
+
+    async def test(network: Network) -> None:
+        left, right = network.hosts["left"], network.hosts["right"]
+        with Listener(left) as listener:
+            await network.narrow("left")
+            listener.is_spoken_to(right.inside)
+            assert listener.hears() == 99
+            assert listener.hears_no_more()
+            await network.cut("right")
+            await network.widen("left")
+            assert listener.hears_no_more()
+            await network.join("right")
+            assert listener.hears() == 9000
 
     await on_a_network(test)
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -10,6 +11,7 @@ import pytest
 from domain.models import Outcome
 from domain.trail import RunStatus
 from starters.drill import report
+from starters.drill.apart import find_cases
 from starters.drill.draw import draw
 from starters.drill.evidence import Evidence, Finding
 from starters.drill.evidence import as_data as evidence_data
@@ -79,6 +81,14 @@ def test_a_saved_plan_is_run_from_its_file() -> None:
     assert _drawn(3).again() == "refund drill --seed 7 --run 3"
     assert _drawn(3).again(Path("my plan.json")) == "refund drill --plan 'my plan.json'"
     assert _result(PLAIN).again() == "refund drill --plan FILE"
+
+
+def test_a_case_of_hosts_apart_is_run_by_its_name() -> None:
+    """Its plan alone would not do: the network is cut by the case, and not by the plan."""
+    (case,) = find_cases("h-goes-on.refund.r1.before")
+    assert case.effect == "refund.r1"
+    result = replace(_result(case.plan, DUPLICATE), apart=True)
+    assert result.again() == "refund drill --apart h-goes-on.refund.r1.before"
 
 
 def test_the_matrix_shows_each_cell(capsys: pytest.CaptureFixture[str]) -> None:
