@@ -97,6 +97,8 @@ async def test_runs_of_two_releases_are_counted(
         async with worker_process.worker(old_code, **environment):
             old = await world.start()
             await old.waiting()
+            # A mail in the hands of the worker that is killed would hold the run's end up.
+            await old.until(lambda s: [entry.what for entry in s.trail].count("mail_sent") == 2)
         await world.start_worker()
         new = await world.start("8893")
         await new.waiting()
