@@ -23,8 +23,10 @@ LONG = (
     "tests/workflows/test_hostile_signals.py",
     "tests/e2e/test_command.py",
     "tests/e2e/test_drill.py",
-    "tests/replay/test_life.py",
     "tests/faults/test_killed.py",
+    "tests/replay/test_proof.py",
+    "tests/test_runbook.py",
+    "tests/replay/test_life.py",
 )
 # The property under which a test records, by `record_property`, a line about what it measured.
 MEASURED = "measured"

@@ -13,8 +13,9 @@ It sees the call alone: a function that holds one and is itself called in a loop
 
 import ast
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 _CALLS = {"patched": "PATCHED", "deprecate_patch": "DEPRECATED"}
@@ -46,11 +47,11 @@ def check(tree: Path) -> list[str]:
     problems: list[str] = []
     calls: list[_Call] = []
     for file in sorted((tree / "workflows").rglob("*.py")):
-        for node, parents in _walk(ast.parse(file.read_text()), ()):
-            place = f"{file.relative_to(tree)}:{getattr(node, 'lineno', 0)}"
+        for node, parents in _nodes(file.read_text()):
             function = _patch_function(node)
             if function is None:
                 continue
+            place = f"{file.relative_to(tree)}:{getattr(node, 'lineno', 0)}"
             call = parents[-1] if parents else None
             if not isinstance(call, ast.Call) or call.func is not node:
                 problems.append(f"{place}: {function} is called where it stands, and not handed on")
@@ -61,6 +62,12 @@ def check(tree: Path) -> list[str]:
                 problems.append(f"{place}: the id must be a constant of domain/names.py")
             calls.append(_Call(place, function, constant))
     return [*problems, *_wrong_ids(ids, stages), *_wrong_calls(calls, stages)]
+
+
+@cache
+def _nodes(text: str) -> Sequence[tuple[ast.AST, tuple[ast.AST, ...]]]:
+    """All of a file's code. Kept: the copies of the tree that tests check are mostly alike."""
+    return tuple(_walk(ast.parse(text), ()))
 
 
 def _walk(

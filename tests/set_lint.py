@@ -13,7 +13,8 @@ one that comes out of a library is beyond it, and so is what is done with one be
 
 import ast
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 
 # The domain runs inside of workflows.
@@ -34,7 +35,7 @@ _IN_ORDER = frozenset(
 def check(tree: Path) -> list[str]:
     """Every place of a tree's workflow code at which a set is read in an order, in one line."""
     files = [file for name in _FOLDERS for file in sorted((tree / name).rglob("*.py"))]
-    parsed = {file: ast.parse(file.read_text()) for file in files}
+    parsed = {file: _nodes(file.read_text()) for file in files}
     fields = {name for code in parsed.values() for name in _fields(code)}
     problems = []
     for file, code in parsed.items():
@@ -45,6 +46,12 @@ def check(tree: Path) -> list[str]:
         for line, what in sorted(set(_read_in_order(code, sets))):
             problems.append(f"{file.relative_to(tree)}:{line}: {what} takes a set in its order")
     return problems
+
+
+@cache
+def _nodes(text: str) -> Sequence[ast.AST]:
+    """All of a file's code. Kept: the copies of the tree that tests check are mostly alike."""
+    return tuple(ast.walk(ast.parse(text)))
 
 
 def _last_name(node: ast.AST | None) -> str:
@@ -60,9 +67,9 @@ def _is_set_type(annotation: ast.AST | None) -> bool:
     return _last_name(whole) in _TYPES
 
 
-def _fields(code: ast.AST) -> Iterator[str]:
+def _fields(code: Sequence[ast.AST]) -> Iterator[str]:
     """Fields and functions that say of themselves that they are sets; any file may use them."""
-    for node in ast.walk(code):
+    for node in code:
         for part in node.body if isinstance(node, ast.ClassDef) else ():
             if isinstance(part, ast.AnnAssign) and _is_set_type(part.annotation):
                 yield _last_name(part.target)
@@ -74,12 +81,10 @@ def _fields(code: ast.AST) -> Iterator[str]:
                 yield node.name
 
 
-def _variables(code: ast.AST) -> Iterator[str]:
+def _variables(code: Sequence[ast.AST]) -> Iterator[str]:
     """Variables and parameters that say so; they are known in their own file."""
-    fields = {
-        id(part) for node in ast.walk(code) if isinstance(node, ast.ClassDef) for part in node.body
-    }
-    for node in ast.walk(code):
+    fields = {id(part) for node in code if isinstance(node, ast.ClassDef) for part in node.body}
+    for node in code:
         if isinstance(node, ast.arg) and _is_set_type(node.annotation):
             yield node.arg
         match node:
@@ -92,10 +97,10 @@ class _Sets:
     def __init__(self, fields: set[str], variables: set[str]) -> None:
         self._fields, self._variables = set(fields), variables
 
-    def learn(self, code: ast.AST) -> bool:
+    def learn(self, code: Sequence[ast.AST]) -> bool:
         """Note to what sets are given in a file; whether that is more than before."""
         before = len(self._fields) + len(self._variables)
-        for node in ast.walk(code):
+        for node in code:
             match node:
                 case ast.Assign(targets=targets, value=value) if self.has(value):
                     self._variables |= {one.id for one in targets if isinstance(one, ast.Name)}
@@ -128,9 +133,9 @@ def _is_keys(node: ast.AST) -> bool:
     return isinstance(node, ast.Call) and _last_name(node.func) == "keys"
 
 
-def _read_in_order(code: ast.AST, sets: _Sets) -> Iterator[tuple[int, str]]:
-    harmless = {id(given) for node in ast.walk(code) for given in _without_order(node)}
-    for node in ast.walk(code):
+def _read_in_order(code: Sequence[ast.AST], sets: _Sets) -> Iterator[tuple[int, str]]:
+    harmless = {id(given) for node in code for given in _without_order(node)}
+    for node in code:
         match node:
             case ast.For() | ast.AsyncFor() if sets.has(node.iter):
                 yield node.lineno, "a loop"
