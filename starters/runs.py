@@ -34,10 +34,9 @@ Handle = WorkflowHandle[Any, RunStatus]
 POLL_SECONDS = 0.3
 # A worker that is there answers a query in well under a second, even after a replay.
 QUERY_SECONDS = 3.0
-# A run that was ended is no worker's any more: one may have to read and replay all of it, and for a
-# while refuses to tell what came after its last workflow task (`workers.in_step`).
-LAST_WORDS_SECONDS = 30.0
-# Between a query that came too early and the next: the workflow task is on its way.
+# A run that was ended is no worker's any more: one may have to read and replay all of it.
+LAST_WORDS_SECONDS = 15.0
+# Between a query that came at a bad moment and the next.
 _AGAIN_SECONDS = 0.05
 
 _NOBODY_ANSWERED = (
@@ -157,7 +156,11 @@ async def ask(handle: Handle, seconds: float = QUERY_SECONDS) -> RunStatus | Non
 
 
 async def _query(handle: Handle, seconds: float) -> RunStatus:
-    """Ask, and ask again where the query came before a workflow task (`workers.in_step`)."""
+    """Ask, and ask again, for so many seconds, what may be answered a moment later.
+
+    That is a query that came before a workflow task (`workers.in_step`), and one that went to a
+    worker which was killed: that is called cancelled.
+    """
     gives_up = time.monotonic() + seconds
     while True:
         left = timedelta(seconds=max(0.1, gives_up - time.monotonic()))
@@ -166,11 +169,18 @@ async def _query(handle: Handle, seconds: float) -> RunStatus:
                 names.QUERY_STATUS, result_type=RunStatus, rpc_timeout=left
             )
         except WorkflowQueryFailedError as error:
-            if names.QUERY_REFUSED not in error.message or time.monotonic() >= gives_up:
+            if not _is_refused(error) or time.monotonic() >= gives_up:
                 raise
-            await asyncio.sleep(_AGAIN_SECONDS)
+        except RPCError as error:
+            if error.status is not RPCStatusCode.CANCELLED or time.monotonic() >= gives_up:
+                raise
         else:
             return status
+        await asyncio.sleep(_AGAIN_SECONDS)
+
+
+def _is_refused(error: WorkflowQueryFailedError) -> bool:
+    return names.QUERY_REFUSED in error.message
 
 
 async def last_words(found: Found) -> RunStatus | None:
@@ -185,17 +195,17 @@ async def last_words(found: Found) -> RunStatus | None:
         return RunStatus()
     try:
         return await _query(found.handle, LAST_WORDS_SECONDS)
-    except WorkflowQueryFailedError:
-        return None
+    except WorkflowQueryFailedError as error:
+        if not _is_refused(error):
+            return None
     except RPCError as error:
         if error.status not in _NOBODY_ANSWERED:
             raise
-        raise CommandError(
-            f"the last run of {found.workflow_id} was ended from outside, and no worker tells what "
-            "had been approved in it; nothing is lost: try again once one is there "
-            "(`refund doctor`)",
-            Exit.NOT_TAKEN_UP,
-        ) from None
+    raise CommandError(
+        f"the last run of {found.workflow_id} was ended from outside, and no worker tells what "
+        "had been approved in it; nothing is lost: try again once one is there (`refund doctor`)",
+        Exit.NOT_TAKEN_UP,
+    )
 
 
 async def _was_taken_up(handle: Handle) -> bool:

@@ -5,52 +5,64 @@ those events still waits, the run would take them without the signals that come 
 begun, and at the time of its last one: every replay does it otherwise, and the run would be stuck.
 """
 
-import time
+import asyncio
 from collections.abc import Callable
+from datetime import timedelta
 
 from temporalio.bridge.proto.workflow_activation import WorkflowActivation
 from temporalio.bridge.proto.workflow_completion import WorkflowActivationCompletion
+from temporalio.client import Client, WorkflowExecutionStatus
+from temporalio.service import RPCError
 from temporalio.worker import WorkflowInstance, WorkflowInstanceDetails, WorkflowRunner
 
 from domain.names import QUERY_REFUSED
 from workers.around import InstanceAround, RunnerAround
 
-# A run that was ended from outside gets no more workflow tasks: its last events can be shown by a
-# query alone. For one that is open, a worker that answers queries has taken its task by then.
-SECONDS_TO_TAKE_A_TASK = 10.0
-_MOST_REMEMBERED = 1000
+# The SDK takes a step that lasts for two seconds for a deadlock.
+_ANSWER_SECONDS = 1.5
+_RPC_TIMEOUT = timedelta(seconds=1)
+_MOVES_NOTHING = ("query_workflow", "remove_from_cache")
 
 
 class InStep(RunnerAround):
-    """A runner around another one that refuses such queries; the run is dropped from the cache."""
+    """A runner around another one that refuses such queries; the run is dropped from the cache.
 
-    def __init__(self, inner: WorkflowRunner, clock: Callable[[], float] = time.monotonic) -> None:
-        """Stand around a runner; the clock tells seconds."""
+    A run that has closed gets no more workflow tasks: a query alone can show its last events.
+    """
+
+    def __init__(self, inner: WorkflowRunner, client: Client) -> None:
+        """Stand around a runner; the client tells whether a run is open."""
         super().__init__(inner)
-        self._clock = clock
-        self._refused: dict[tuple[str, int], float] = {}
-        """Since when, by run and by how many events it has."""
+        self._client = client
 
     def create_instance(self, det: WorkflowInstanceDetails) -> WorkflowInstance:
         """Have the run made as ever, and keep it in step."""
-        return _InStep(super().create_instance(det), self)
+        instance, loop = super().create_instance(det), asyncio.get_running_loop()
 
-    def refuses(self, run_id: str, events: int) -> bool:
-        """Whether to refuse a query that would move a run on to so many events."""
-        since = self._refused.setdefault((run_id, events), self._clock())
-        if len(self._refused) > _MOST_REMEMBERED:
-            del self._refused[next(iter(self._refused))]
-        return self._clock() - since < SECONDS_TO_TAKE_A_TASK
+        def may_be_open() -> bool:
+            asking = self._is_open(det.info.workflow_id, det.info.run_id)
+            try:
+                return asyncio.run_coroutine_threadsafe(asking, loop).result(_ANSWER_SECONDS)
+            except (RPCError, TimeoutError):
+                return True
+
+        return _InStep(instance, may_be_open)
+
+    async def _is_open(self, workflow_id: str, run_id: str) -> bool:
+        handle = self._client.get_workflow_handle(workflow_id, run_id=run_id)
+        described = await handle.describe(rpc_timeout=_RPC_TIMEOUT)
+        return described.status is WorkflowExecutionStatus.RUNNING
 
 
 class _InStep(InstanceAround):
-    def __init__(self, inner: WorkflowInstance, runner: InStep) -> None:
+    def __init__(self, inner: WorkflowInstance, may_be_open: Callable[[], bool]) -> None:
         super().__init__(inner)
-        self._runner = runner
+        self._may_be_open = may_be_open
         self._events, self._bytes = 0, 0
 
     def activate(self, act: WorkflowActivation) -> WorkflowActivationCompletion:
-        if self._is_ahead(act) and self._runner.refuses(act.run_id, act.history_length):
+        # In a thread of its own, beside the worker's loop.
+        if self._is_ahead(act) and self._may_be_open():
             refused = WorkflowActivationCompletion(run_id=act.run_id)
             refused.failed.failure.message = QUERY_REFUSED
             return refused
@@ -66,6 +78,3 @@ class _InStep(InstanceAround):
         moves = any(job.WhichOneof("variant") not in _MOVES_NOTHING for job in act.jobs)
         more = 0 < self._events < act.history_length
         return moves and more and 0 < act.history_size_bytes == self._bytes
-
-
-_MOVES_NOTHING = ("query_workflow", "remove_from_cache")

@@ -145,7 +145,7 @@ def build_worker(
         "workflows": WORKFLOWS,
         "activities": activities.all,
         "interceptors": [RefundInterceptor(settings.environment)],
-        "workflow_runner": InStep(build_runner()),
+        "workflow_runner": InStep(build_runner(), client),
         "sticky_queue_schedule_to_start_timeout": STICKY_TIMEOUT,
         "max_concurrent_workflow_tasks": WORKFLOW_TASKS_AT_ONCE,
         "graceful_shutdown_timeout": GRACEFUL_SHUTDOWN,

@@ -1,7 +1,6 @@
 """`refund start` after a run was ended from outside: what had been approved is never dropped."""
 
 import uuid
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -55,7 +54,7 @@ async def test_nothing_starts_until_a_worker_tells_what_was_approved(
     last = await approved_and_terminated(typed, world, request_id)
     await world.stop_worker()
     with monkeypatch.context() as impatient:
-        impatient.setattr(runs, "LAST_WORDS", timedelta(seconds=1))
+        impatient.setattr(runs, "LAST_WORDS_SECONDS", 1.0)
         refused = await start(typed, request_id)
     assert refused.code == 6
     assert "no worker tells what had been approved" in refused.err

@@ -188,6 +188,18 @@ SET_UP = (
         ),
     ),
     Mutant(
+        name="what a run was ended with is told",
+        promise="P4",
+        edits=(
+            Edit(
+                "workers/in_step.py",
+                "described.status is WorkflowExecutionStatus.RUNNING",
+                "described.run_id == run_id",
+            ),
+        ),
+        caught_by=tests("workers/test_in_step.py", "test_what_a_run_was_ended_with_can_be_shown"),
+    ),
+    Mutant(
         name="a run that waits goes along with a deploy",
         promise="P6",
         edits=(
