@@ -15,7 +15,7 @@ from domain.statements import SignedStatement, StatementError, StatementKind, re
 from domain.trail import RunStatus
 from starters.drill.evidence import Evidence, Mail, Refund
 from starters.drill.expect import Expected, expect
-from starters.drill.plan import AT_WAIT, Plan, Step
+from starters.drill.plan import AT_WAIT, Plan, Process, Step
 from workers.release import RELEASE
 
 UNDONE = ("failed", "canceled")
@@ -76,11 +76,12 @@ class Story:
     @cached_property
     def expected(self) -> Expected:
         """What the rules allow, with what other plans have done to this one."""
-        plan = self.plan
+        beside = []
         if self.evidence.right_lost_beside:
-            lost = Step(at=AT_WAIT, do="lose_right")
-            plan = plan.model_copy(update={"steps": (*plan.steps, lost)})
-        return expect(plan)
+            beside.append(Step(at=AT_WAIT, do="lose_right"))
+        if self.evidence.cut_off_beside:
+            beside.append(Step(at=AT_WAIT, do="kill", who=(Process.WORKER,)))
+        return expect(self.plan.model_copy(update={"steps": (*self.plan.steps, *beside)}))
 
     @property
     def customer(self) -> str:

@@ -24,6 +24,8 @@ class Loss:
     """From when it was lost for certain."""
     until: float = math.inf
     """Up to when nobody had begun to give it back."""
+    back_at: float = math.inf
+    """From when it had been given back for certain: the company may have been down meanwhile."""
 
 
 class Rights:
@@ -53,6 +55,7 @@ class Rights:
         await asyncio.sleep(self._seconds)
         loss.until = time.monotonic()
         await self._control(f"staff/{MANAGER}", {"active": True})
+        loss.back_at = time.monotonic()
 
     async def until_back(self) -> None:
         """Wait until nobody's plan has it taken away."""
@@ -71,5 +74,5 @@ class Rights:
         What one plan has taken away, the end of another plan's time may give back.
         """
         taken = max((loss.since for loss in self.losses if loss.since <= start), default=math.inf)
-        given_back = min((loss.until for loss in self.losses if loss.until > taken), default=0.0)
+        given_back = min((loss.until for loss in self.losses if loss.back_at > taken), default=0.0)
         return taken <= start and end <= given_back

@@ -402,6 +402,14 @@ def test_what_other_plans_do_to_the_site_explains_no_more_than_it_can() -> None:
     assert not any("the rules allow" in finding.what for finding in check(lost))
 
 
+def test_an_answer_that_was_lost_with_a_worker_beside_is_asked_for_again() -> None:
+    """Found by seed 68068, run 87: the provider's yes without a refund went with the worker."""
+    pretends = Fault(operation="refunds.create", what="ok_without_effect")
+    asked_again = refunded(planned=plan(faults=[pretends]))
+    found("wrong", "the rules allow needs_human", asked_again)
+    assert check(replace(asked_again, cut_off_beside=1)) == []
+
+
 STUCK: dict[str, Change] = {
     "no progress": lambda: replace(refunded(), driver_trouble="no progress in 60 seconds"),
     "a workflow task of run 1 failed": lambda: replace(
