@@ -5,7 +5,7 @@ import pytest
 from domain.models import Outcome, Stage
 from domain.outcomes import Reason
 from domain.trail import Refusal
-from tests.signing import MARIA, SAM
+from tests.signing import GRACE, MARIA, SAM
 from tests.world import Run, World
 
 HOLD_MODEL = [{"system": "model", "operation": "chat", "call": "every", "what": "fail_before"}]
@@ -104,6 +104,21 @@ async def test_a_withdrawal_and_an_approval_in_one_task_the_withdrawal_wins(
     }
     for name in sorted(signals, key=lambda name: name != first):
         await run.handle.signal(name, signals[name])
+    await world.start_worker()
+
+    assert (await run.result()).outcome is Outcome.WITHDRAWN
+    assert await world.refunds() == []
+
+
+async def test_a_withdrawal_that_came_before_the_money_is_judged_before_it(world: World) -> None:
+    """The re-check is done first where the directory is slow to tell who withdraws."""
+    run = await world.start()
+    proposal = await run.waiting()
+    await world.stop_worker()
+    slow = {"system": "staff", "operation": "staff.get", "what": "delay", "seconds": 2.0}
+    await world.control("faults", [{**slow, "about": GRACE}])
+    await run.handle.signal("decide", world.signer.decision(proposal, by=MARIA))
+    await run.handle.signal("withdraw", world.signer.withdrawal(run.request, by=GRACE))
     await world.start_worker()
 
     assert (await run.result()).outcome is Outcome.WITHDRAWN

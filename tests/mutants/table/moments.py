@@ -77,7 +77,7 @@ MOMENTS = (
         ),
         caught_by=tests(
             "workflows/test_withdrawal.py",
-            "test_a_withdrawal_and_an_approval_in_one_task_the_withdrawal_wins[decide]",
+            "test_a_withdrawal_that_came_before_the_money_is_judged_before_it",
         ),
     ),
     Mutant(
