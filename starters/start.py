@@ -1,6 +1,8 @@
 """`refund start`: hand in a customer's letter, signed, and see that the run takes it up."""
 
 import asyncio
+import math
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -21,6 +23,8 @@ from starters.resume import goes_on
 from starters.statements import Signer
 from workers.settings import Settings
 
+# What a run knows already is judged by then, with a worker and a directory that answer.
+_JUDGED_SECONDS = 10.0
 _NOT_REFUNDABLE_LIKE_THIS = MISTAKES_OF_THE_REQUESTER | {Reason.REQUEST_NOT_AUTHENTIC}
 
 
@@ -138,12 +142,20 @@ async def _until_closed(client: Client, found: runs.Found, *, quiet: bool) -> Ru
 def _teller(found: runs.Found) -> Callable[[RunStatus], None]:
     """Shows what is new of a run, and says once that it waits for a person."""
     follower = screen.Follower()
+    waits_since = math.inf
     has_asked = False
 
     def tell(status: RunStatus) -> None:
-        nonlocal has_asked
+        nonlocal waits_since, has_asked
         follower.show(status)
-        if status.stage is Stage.AWAITING_APPROVAL and not has_asked:
+        if status.stage is not Stage.AWAITING_APPROVAL:
+            waits_since = math.inf
+            return
+        waits_since = min(waits_since, time.monotonic())
+        # It judges first what it knows already, such as an approval that a retry has brought.
+        asks = any(entry.detail.startswith("approval_request") for entry in status.trail)
+        is_long = time.monotonic() - waits_since > _JUDGED_SECONDS
+        if (asks or is_long) and not has_asked:
             has_asked = True
             screen.say(
                 f"It waits for {status.waits_for}, until {screen.deadline(status.deadline)}: "
